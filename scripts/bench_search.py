@@ -1,11 +1,13 @@
 """Search, measured: how often the right page is found, how long a query takes, what an index costs.
 
-    python scripts/bench_search.py --corpora FOLDER [--json] [NAME …]
+    python scripts/bench_search.py --corpora FOLDER [--keep FOLDER] [--baseline FOLDER] [--json] [NAME …]
 
 FOLDER holds documentation as ``NAME.tar.xz`` (or unpacked, as ``NAME/``) and labelled questions as
 ``queries/NAME.jsonl``, one a line: ``{"query": …, "relevant": [path, …], "source": "…:path"}``. The pages that the
-questions were taken from (``source``) are left out of the ranking, or they would win it. Rivals (``search_rivals``) run
-over the same sections in the same run.
+questions were taken from (``source``) are left out of the ranking, or they would win it. To these come questions of our
+own and ones that a rule takes from the corpus itself (``search_questions``); figures are told apart by kind. Rivals
+(``search_rivals``) run over the same sections in the same run. ``--keep FOLDER`` writes the outcome of each question,
+and ``--baseline FOLDER`` compares with what another tree has kept (``search_compare``).
 
 Figures are page-level: hit@5 (a right page among the first five) and nDCG@10. Labels are positive only and incomplete,
 so compare rows rather than trust them. Questions are in one of two halves by the hash of their words, each told apart:
@@ -36,6 +38,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_table import report as tell
+from scripts.search_compare import compared, keep, kept
+from scripts.search_questions import derived_questions, without_questions, written_questions
 from scripts.search_rivals import ranked_by_rivals, sections_of
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.retrieval.index.archive import Archive, blob_of
@@ -62,6 +66,9 @@ def main() -> None:
     arguments.add_argument("--corpora", type=Path, default=os.environ.get("DOCSMITH_CORPORA"), help="folder of corpora")
     arguments.add_argument("--json", action="store_true", help="one JSON document on standard output")
     arguments.add_argument("--no-rivals", action="store_true", help="measure only Docsmith")
+    arguments.add_argument("--no-times", action="store_true", help="measure only how often the right page is found")
+    arguments.add_argument("--keep", type=Path, help="folder for the outcome of each question")
+    arguments.add_argument("--baseline", type=Path, help="folder that another run has kept, to compare with")
     arguments.add_argument("names", nargs="*", help="corpora; all by default")
     given = arguments.parse_args()
     if given.corpora is None or not given.corpora.is_dir():
@@ -69,16 +76,32 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     names = given.names or corpora_in(given.corpora)
     with tempfile.TemporaryDirectory(prefix="docsmith-bench-") as scratch:
-        rows, goals = asyncio.run(measure(given.corpora, names, Path(scratch), with_rivals=not given.no_rivals))
-    tell("search", rows, goals, as_json=given.json)
+        measured = Measured(given.corpora, Path(scratch))
+        asyncio.run(measure(measured, names, with_rivals=not given.no_rivals, with_times=not given.no_times))
+    rows = [*measured.rows, *means_of(measured.outcomes)]
+    if given.baseline is not None:
+        rows += compared({name: kept(given.baseline, name) for name in names}, measured.outcomes)
+    for name, outcomes in measured.outcomes.items() if given.keep is not None else ():
+        keep(given.keep, name, outcomes)
+    tell("search", rows, measured.goals, as_json=given.json)
 
 
 Rows = list[dict[str, Any]]
 
 
-async def measure(corpora: Path, names: Sequence[str], scratch: Path, *, with_rivals: bool) -> tuple[Rows, Rows]:
-    rows: Rows = []
-    goals: Rows = []
+class Measured:
+    """What the corpora have given so far."""
+
+    def __init__(self, corpora: Path, scratch: Path) -> None:
+        self.corpora, self.scratch = corpora, scratch
+        self.rows: Rows = []
+        self.goals: Rows = []
+        self.outcomes: dict[str, dict[str, dict[str, float]]] = {}
+        """nDCG@10 by corpus, kind of question and question."""
+
+
+async def measure(measured: Measured, names: Sequence[str], *, with_rivals: bool, with_times: bool) -> None:
+    corpora, scratch, rows, goals = measured.corpora, measured.scratch, measured.rows, measured.goals
     asked = {name: questions(corpora, name) for name in names}
     everyone = [question["query"] for each in asked.values() for question in each]
     indexes = SiteIndexes(scratch / "index")
@@ -98,13 +121,14 @@ async def measure(corpora: Path, names: Sequence[str], scratch: Path, *, with_ri
                     figures = {**score(asked[name], rival.pages), **quantiles(rival.milliseconds)}
                     rows.append({"corpus": name, "engine": rival.engine, **figures})
                     rows[-1]["build_seconds"] = round(rival.build_seconds, 2)
-        row = {"corpus": name, "engine": "docsmith", **cost, **await timed(indexes, name, everyone)}
+        measured.outcomes[name] = await judged_by_kind(indexes, name, archive, measured)
+        times = await timed(indexes, name, everyone) if with_times else {}
+        row = {"corpus": name, "engine": "docsmith", **cost, **times}
         rows.append(row)
-        if built.pages >= LARGE_PAGES:
+        if with_times and built.pages >= LARGE_PAGES:
             row["renew_seconds"] = await renewed(indexes, archive, name)
             goals += goals_of_size(built.pages, row)
     await indexes.close()
-    return rows, goals
 
 
 def goals_of_size(pages: int, row: dict[str, Any]) -> Rows:
@@ -220,6 +244,58 @@ def _renew(before: Path, target: Path, texts: dict[str, bytes], report: Callable
         commit="1" * 40,
         progress=lambda done, _all: report(done),
     )
+
+
+async def judged_by_kind(
+    indexes: SiteIndexes, name: str, archive: Path, measured: Measured
+) -> dict[str, dict[str, float]]:
+    """Ask the written and derived questions, note the figures of each kind, and return each question's nDCG@10."""
+    written = written_questions(measured.corpora, name)
+    derived = derived_questions(indexes.path_of(name, "bench"))
+    headings = [question for question in derived if question["kind"] == "heading"]
+    others = [question for question in derived if question["kind"] != "heading"]
+    outcomes: dict[str, dict[str, float]] = {}
+    await _judge_kinds(indexes, name, [*written, *others], outcomes)
+    if headings:
+        blank = measured.scratch / f"{name}.blank.tar"
+        without_questions(archive, blank, headings)
+        site = f"{name}.blank"
+        await run_in_child(_build, blank, indexes.path_of(site, "bench"), timeout_seconds=1800, on_progress=lambda _: 0)
+        await indexes.use(site, "bench")
+        await _judge_kinds(indexes, site, headings, outcomes)
+    for kind, scores in outcomes.items():
+        mean = round(sum(scores.values()) / len(scores), 3)
+        measured.rows.append({"corpus": name, "engine": "docsmith", "kind": kind, "questions": len(scores)})
+        measured.rows[-1]["ndcg10"] = mean
+    return outcomes
+
+
+async def _judge_kinds(
+    indexes: SiteIndexes, site: str, asked: Sequence[dict[str, Any]], outcomes: dict[str, dict[str, float]]
+) -> None:
+    taken = [question for question in asked if "source" in question]
+    for question in asked:
+        found = await indexes.search(site, question["query"], limit=100)
+        pages = dict.fromkeys(section.path for section in found.sections)
+        others = [page for page in pages if page != question.get("leaves_out")]
+        figures = score([question], [others], among=taken if "source" in question else [question])
+        outcomes.setdefault(question["kind"], {})[question["query"]] = figures["ndcg10"]
+
+
+def means_of(outcomes: dict[str, dict[str, dict[str, float]]]) -> Rows:
+    """Return a row for each kind of question, and one for all, in which each corpus counts alike."""
+    means: dict[str, list[float]] = {}
+    counts: dict[str, int] = {}
+    for kinds in outcomes.values():
+        for kind, scores in kinds.items():
+            for each in (kind, "all"):
+                means.setdefault(each, []).append(sum(scores.values()) / len(scores))
+                counts[each] = counts.get(each, 0) + len(scores)
+    return [
+        {"corpus": "mean", "engine": "docsmith", "kind": kind, "questions": counts[kind],
+         "ndcg10": round(sum(values) / len(values), 3)}
+        for kind, values in sorted(means.items())
+    ]  # fmt: skip
 
 
 async def judged(name: str, asked: Sequence[dict[str, Any]], indexes: SiteIndexes) -> Rows:

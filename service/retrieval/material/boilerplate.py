@@ -5,6 +5,7 @@ out of a prompt unless the question asks for that very thing ("what changed in t
 """
 
 import re
+from collections.abc import Iterable
 
 from service.markup.blocks import blocks_of
 from service.markup.prose import words_of
@@ -101,9 +102,12 @@ def _without_links(text: str) -> str:
 
 def is_history(section: Section) -> bool:
     """Return whether a section is a part of a change log or of release notes."""
-    if _FILE_OF_HISTORY.search(section.path):
-        return True
-    return any(_HISTORY.fullmatch(heading.strip()) for heading in (section.title, *section.heading_path))
+    return says_history(section.path, (section.title, *section.heading_path))
+
+
+def says_history(path: str, headings: Iterable[str]) -> bool:
+    """Return whether a file's name, or a title or heading, is that of a change log or of release notes."""
+    return _FILE_OF_HISTORY.search(path) is not None or any(_HISTORY.fullmatch(one.strip()) for one in headings)
 
 
 def is_banner(text: str) -> bool:

@@ -88,8 +88,9 @@ def test_hostile_ignore_file_leaves_a_site_its_pages(tmp_path):
     }
     report = build(files, tmp_path / "index")
     assert report.pages == 300
-    assert [one.path for one in report.skipped] == [".mintignore"]
+    assert [one.path for one in report.skipped] == [".mintignore", "drafts/x.mdx"]
     assert "1 of its lines" in report.skipped[0].reason
+    assert report.skipped[1].reason == "Excluded by .mintignore."
 
 
 def test_ignore_lines_of_a_folder_above_count_from_there():

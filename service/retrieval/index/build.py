@@ -36,7 +36,7 @@ from service.retrieval.site.detection import OWN_INSTRUCTIONS
 from service.retrieval.site.ignore_files import IgnoreRules
 from service.retrieval.site.layout import decode_layout, encode_layout
 from service.retrieval.site.left_out import KEY as LEFT_OUT
-from service.retrieval.site.left_out import LeftOutFiles, decode_left_out
+from service.retrieval.site.left_out import LeftOutFiles, decode_left_out, excluded
 from service.retrieval.site.navigation import (
     MAX_CONFIG_BYTES,
     Layout,
@@ -191,6 +191,8 @@ class _Indexing:
         self.left_out = LeftOutFiles()
         self._read = 0
         self._late = 0
+        self._detected = False
+        """Which files are pages was found out again."""
 
     def detect(self) -> Layout:
         """The site's layout, noting which files say it."""
@@ -202,6 +204,7 @@ class _Indexing:
 
         layout = detect_layout(self._files.names, read, docs_folder=self._docs_folder)
         self._tables.set_layout_files(asked)
+        self._detected = True
         return layout
 
     def read(
@@ -302,7 +305,7 @@ class _Indexing:
         words.finish()
         instructions = self._instructions()
         self._report_cut_rules(layout.ignored)
-        for one in self.left_out.skipped(layout):
+        for one in (*(excluded(layout, self._files.names) if self._detected else ()), *self.left_out.skipped(layout)):
             self._tables.skip(one)
         pages, sections = self._tables.counts()
         self._tables.set_meta(

@@ -18,7 +18,8 @@ from service.retrieval.site.generators.plain import plain
 from service.retrieval.site.generators.sphinx import sphinx
 from service.retrieval.site.generators.website import WEBSITE, website
 from service.retrieval.site.layout import (
-    UNSEEN_FOLDERS,
+    DEPENDENCY_FOLDERS,
+    VENDORED,
     Kind,
     Layout,
     Read,
@@ -80,7 +81,7 @@ def _descriptions(layout: Layout, files: frozenset[str], read: Read) -> Iterator
     for name in sorted(files, key=lambda one: (_OPENAPI_NAME.search(one) is None, one)):
         if not name.lower().endswith((".json", ".yaml", ".yml")) or not within(name, layout.docs_folder):
             continue
-        if any(part.startswith(".") or part in UNSEEN_FOLDERS for part in name.split("/")):
+        if layout.unseen_folder(name):
             continue
         if looked >= MAX_LOOKED_AT:
             return
@@ -105,7 +106,7 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
     for kind, pattern in _CONFIGS:
         found = [name for name in configs if pattern.search(name) and _related(dirname(name), docs_folder)]
         for config in sorted(found, key=lambda name: (_distance(dirname(name), docs_folder), name))[:MAX_CONFIGS]:
-            if any(part.startswith(".") or part in UNSEEN_FOLDERS for part in config.split("/")):
+            if _is_foreign(config, docs_folder):
                 continue
             layout = _READERS[kind](config, files, read, docs_folder)
             if layout is not None and any(layout.is_page(name) for name in files):
@@ -115,6 +116,13 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
         if layout is not None and any(layout.is_page(name) for name in files):
             return layout
     return plain(files, docs_folder)
+
+
+def _is_foreign(config: str, docs_folder: str) -> bool:
+    """Return whether a configuration belongs to a package of others, or to a tool."""
+    below = config[len(docs_folder) :] if within(config, docs_folder) else config
+    names = below.strip("/").split("/")
+    return any(name.startswith(".") or name in DEPENDENCY_FOLDERS or name == VENDORED for name in names)
 
 
 def _related(folder: str, docs_folder: str) -> bool:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from service.markup.dialects import Dialect
 from service.markup.front_matter import FrontMatter, is_true, text_field
-from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES
+from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES
 from service.retrieval.site.ignore_files import IgnoreRules
 
 Kind = Literal[
@@ -83,26 +83,62 @@ class Layout(Struct, frozen=True, dict=True):
 
     def is_page(self, path: str) -> bool:
         """Return whether a file is a page, by its name alone; front matter may still hide it (``is_hidden``)."""
+        return self.why_excluded(path) == ""
+
+    def why_excluded(self, path: str) -> str | None:
+        """Return why a file that looks like a page is none; empty for a page, None for other files."""
         if path in self.descriptions:
-            return True
-        if not path.lower().endswith(_SUFFIXES.get(self.kind, MARKDOWN_SUFFIXES)) or not within(path, self.docs_folder):
-            return False
-        parts = path.split("/")
-        if any(part.startswith(".") or part in UNSEEN_FOLDERS for part in parts):
-            return False
-        if _UNSEEN_NAMES.fullmatch(parts[-1]):
-            return False
+            return ""
+        lowered = path.lower()
+        if not lowered.endswith(PAGE_SUFFIXES) or not within(path, self.docs_folder):
+            return None
+        if not lowered.endswith(_SUFFIXES.get(self.kind, MARKDOWN_SUFFIXES)):
+            if lowered.endswith((".html", ".htm")):  # what is built, and parts of themes
+                return None
+            return f"The site's generator makes no pages of .{lowered.rpartition('.')[2]} files."
+        folder = self.unseen_folder(path)
+        if folder:
+            return _UNSEEN[folder.rpartition("/")[2].startswith(".")]
         inside = self._mounted(path)
         if inside is None:
-            return False
+            return f"Outside {self.root or 'the documentation'}, where the site has its pages."
         if self.kind == "docusaurus" and any(part.startswith("_") for part in inside[1].split("/")):
-            return False
+            return "Names that begin with an underscore are parts of other pages."
         if path in self.entries:
-            return True
+            return ""
+        if _UNSEEN_NAMES.fullmatch(path.rpartition("/")[2]):
+            return "Files of this name are for those who work on the repository."
         unseen = _UNSEEN_PATHS.get(self.kind)
         if unseen is not None and unseen.search(path):
-            return False
-        return not within(path, self.root) or not self.ignored.ignores(path[len(self.root) :].lstrip("/"))
+            return "The site's generator shows files of this name only where the navigation names them."
+        if within(path, self.root) and self.ignored.ignores(path[len(self.root) :].lstrip("/")):
+            return f"Excluded by {self.ignored.file}." if self.ignored.file else "Excluded by the site's configuration."
+        return ""
+
+    def unseen_folder(self, path: str) -> str:
+        """Return the folder above a file that holds no pages, such as ``node_modules``; empty where there is none.
+
+        The packages of others in ``vendor`` lie beside the folder of the pages, or in a repository that is no site.
+        """
+        begin = len(self.docs_folder) + 1 if self.docs_folder and within(path, self.docs_folder) else 0
+        is_found = False
+        at = path.find("/", begin)
+        while at >= 0:
+            name = path[begin:at]
+            if name.startswith(".") or name in DEPENDENCY_FOLDERS:
+                return path[:at]
+            is_found = is_found or name == VENDORED
+            begin, at = at + 1, path.find("/", at + 1)
+        if not is_found or self._holds_pages(path):
+            return ""
+        return path[: f"/{path}".index(f"/{VENDORED}/") + len(VENDORED)]
+
+    def _holds_pages(self, path: str) -> bool:
+        """Return whether a file is below a folder that is known to be one of documentation."""
+        if self.kind != "plain":
+            return self._mounted(path) is not None
+        folder = self.root or self.docs_folder
+        return bool(folder) and within(path, folder)
 
     def _mounted(self, path: str) -> tuple[tuple[str, str, str], str] | None:
         """URL prefix, version and language, and the path below the folder that gives them."""
@@ -267,7 +303,11 @@ _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
     "hugo": (*MARKDOWN_SUFFIXES, ".html"),
 }
 """Suffixes of the files that each generator turns into pages; Markdown only for the others."""
-UNSEEN_FOLDERS = frozenset(("node_modules", "vendor", "__pycache__", "site-packages", "bower_components"))
+DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "bower_components"))
+"""Folders for the packages of others, wherever they are."""
+VENDORED = "vendor"
+"""Such a folder where it is not among the pages of a site."""
+_UNSEEN = ("Folders of this name hold packages of others.", "Folders whose names begin with a dot are not read.")
 _UNSEEN_NAMES = re.compile(
     r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"
 )

@@ -1,22 +1,27 @@
-"""Files that never reached the index: too large, symbolic links, submodules, names that cannot be used.
+"""Files that are not in the index: those that never reached it (too large, symbolic links, submodules, names that
+cannot be used), and those that look like pages and are none of the site's.
 
-An index keeps them, because a renewal learns only of what changed.
+An index keeps the first, because a renewal learns only of what changed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct, json
 
 from service.domain.sites import Skipped
 from service.ports.docs_source import LeftOut
 from service.retrieval.site.detection import is_configuration
-from service.retrieval.site.layout import UNSEEN_FOLDERS, Layout, within
+from service.retrieval.site.layout import Layout, within
 
 KEY = "left_out"
 """Key among the index's facts about itself."""
 MAX_KEPT = 10_000
 MORE = "…"
 """Stands for the path of those beyond."""
+MAX_EXCLUDED = 500
+"""Lines for files that look like pages; a folder of nothing else is one line."""
+MORE_EXCLUDED = "…/"
+OWN_FOLDER = ".docsmith/"
 
 
 class LeftOutFiles(Struct):
@@ -52,7 +57,42 @@ def decode_left_out(text: str) -> LeftOutFiles:
 
 
 def _may_hold(folder: str, layout: Layout) -> bool:
-    parts = folder.split("/")
-    return within(folder, layout.docs_folder) and not any(
-        part.startswith(".") or part in UNSEEN_FOLDERS for part in parts
-    )
+    return within(folder, layout.docs_folder) and not layout.unseen_folder(f"{folder}/")
+
+
+def excluded(layout: Layout, names: Collection[str]) -> Iterator[Skipped]:
+    """Yield the files of a commit that look like pages and are none, with the reason of each.
+
+    A folder without a page, all of it left out for one reason, is one line that ends in a slash.
+    """
+    reasons: dict[str, str] = {}
+    by_folder: dict[str, str] = {}
+    """The reason that all files below a folder share; empty where they do not, or one is a page."""
+    for path in names:
+        reason = layout.why_excluded(path)
+        if reason is None or path.startswith(OWN_FOLDER):
+            continue
+        if reason:
+            reasons[path] = reason
+        for folder in _folders(path):
+            if by_folder.setdefault(folder, reason) != reason:
+                by_folder[folder] = ""
+    files: dict[str, list[str]] = {}
+    for path in sorted(reasons):
+        folder = layout.unseen_folder(path) or next((one for one in _folders(path) if by_folder[one]), "")
+        is_inside = within(folder, layout.docs_folder) and folder != layout.docs_folder
+        files.setdefault(f"{folder}/" if folder and is_inside else path, []).append(path)
+    lines = {(line if len(paths) > 1 else paths[0]): reasons[paths[0]] for line, paths in files.items()}
+    for number, (path, reason) in enumerate(lines.items()):
+        if number == MAX_EXCLUDED:
+            yield Skipped(MORE_EXCLUDED, f"{len(lines) - number:,} more files and folders are not pages of the site.")
+            return
+        yield Skipped(path, reason)
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders above a file, the outermost first."""
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)

@@ -26,6 +26,12 @@ EXPECTED = 0.58
 ENDING, LETTER = 0.45, 0.9
 LEAST_ENDED = 6
 """Letters of a word whose ending counts."""
+LEAST_WORDS, ENGLISH_SHARE = 20, 0.25
+"""Words of a page, and the part of them that only make an English sentence, by which it is in English for sure. Pages
+in languages that share such words, as Dutch does, have less than half of that.
+"""
+LEAST_EVIDENCE, CLEAR = 4.0, 1.5
+"""Evidence for the language of a page, in words, and how often that of the next language it is."""
 COMMON, UNCOMMON = 1.0, 0.6
 """Weights of the words that make a sentence, and of words that documentation is full of."""
 
@@ -117,6 +123,20 @@ def language_of(text: str, *, expected: Sequence[str] = ("en",)) -> str:
     for place, language in enumerate(dict.fromkeys(map(base_language, filter(None, expected)))):
         scores[language] += EXPECTED if place == 0 else EXPECTED / 2
     return max(scores, key=lambda language: (scores[language], language == "en"), default="en")
+
+
+def page_language(text: str) -> str:
+    """Return the language that a page's text shows by itself; empty for one with too little text, or mostly code."""
+    words = text[:MAX_CHARACTERS].casefold().split()
+    english = sentence_words("en")
+    if len(words) >= LEAST_WORDS and sum(word in english for word in words) >= ENGLISH_SHARE * len(words):
+        return "en"  # most pages, and at a tenth of the time
+    found = evidence(text)
+    ordered = sorted(found, key=lambda language: -found[language])
+    if not ordered or found[ordered[0]] < LEAST_EVIDENCE:
+        return ""
+    others = found[ordered[1]] if len(ordered) > 1 else 0.0
+    return ordered[0] if found[ordered[0]] >= CLEAR * others else ""
 
 
 def base_language(tag: str) -> str:

@@ -21,8 +21,11 @@ from contextlib import closing
 from functools import cache, cached_property, partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from service import __version__
 from service.domain.sites import Skipped
+from service.markup.languages import page_language
 from service.ports.docs_source import LeftOut
 from service.retrieval.index.archive import Archive, Files
 from service.retrieval.index.atomic_folder import building, copy_checked, is_whole, seal, sums_of
@@ -242,11 +245,12 @@ class _Indexing:
         if known is not None:
             self._gone.add(known)
         self._count_names(known, parsed)
-        page = self._tables.put_page(parsed)
+        place = replace(placed(parsed), text_language=page_language(parsed.content))
+        page = self._tables.put_page(parsed, place)
         self._new.add(page)
         if self._builder is not None:
             self._builder.vote(parsed)
-        return before, placed(parsed)
+        return before, place
 
     def _count_names(self, known: int | None, parsed: ParsedPage) -> None:
         """Told of each page that is read, before it takes the place of the one that it was."""
@@ -270,7 +274,9 @@ class _Indexing:
         self._base = builder.base() if base is None else base
         site = builder.site(self._base)
         ids = self._tables.page_ids()
-        moved = set(self._tables.place({ids[path]: shown for path, shown in site.pages.items()})) - self._new
+        shown = {ids[path]: page for path, page in site.pages.items()}
+        moved = set(self._tables.place(shown)) - self._new
+        self._tables.set_copies(shown)
         self._new |= moved
         self._gone |= moved
         self._tables.set_addresses(site, ids)
@@ -449,11 +455,12 @@ class _Renewal(_Indexing):
         return wanted
 
     def _stays(self, layout: Layout, before: Placed | None, now: Placed | None) -> bool:
-        """A page has the addresses that it had: no link of another page leads elsewhere now."""
+        """A page has the addresses that it had, and the copies: no link of another page leads elsewhere now."""
         if before is None or now is None:
             return before is now
         here, there = (site_page(layout, page, self._base or "") for page in (before, now))
-        return here.url == there.url and before.aliases == now.aliases
+        same = [(one.url, one.language, one.version, one.text_language, one.copy_key) for one in (here, there)]
+        return same[0] == same[1] and before.aliases == now.aliases
 
     def _place_new(self, layout: Layout) -> None:
         """Steps 2 and 3 for the pages that were read."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from service.retrieval.search.words import PAGE_SHIFT
 
-FORMAT = "5"
+FORMAT = "6"
 PAGES_FILE = "pages.db"
 
 

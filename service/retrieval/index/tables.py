@@ -19,7 +19,8 @@ from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.search.words import PAGE_SHIFT, Audience
-from service.retrieval.site.navigation import Layout, Placed, Site, SitePage, is_external, placed
+from service.retrieval.site.navigation import Layout, Placed, Site, SitePage, is_external
+from service.retrieval.site.translations import Copy, groups_of
 
 MAX_SECTIONS = 1 << PAGE_SHIFT
 MOST_ASKED_FOR = 1000
@@ -31,6 +32,7 @@ CREATE TABLE pages(
     id INTEGER PRIMARY KEY, path TEXT NOT NULL, url TEXT NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL,
     version TEXT NOT NULL, language TEXT NOT NULL, tags TEXT NOT NULL, groups TEXT NOT NULL, position INTEGER NOT NULL,
     is_default INTEGER NOT NULL, anchors TEXT NOT NULL,
+    text_language TEXT NOT NULL, copy_group INTEGER NOT NULL, -- 0 without copies (``translations.groups_of``)
     placed TEXT NOT NULL,
     links BLOB NOT NULL,
     content BLOB NOT NULL -- ``unpack_page``
@@ -142,25 +144,27 @@ class PageTables:
         """Return the pages' ids by path, in the order of the paths."""
         return dict(self._db.execute("SELECT path, page FROM files WHERE page IS NOT NULL ORDER BY path"))
 
-    def put_page(self, parsed: ParsedPage) -> int:
-        """Write a page in place of its earlier version, with its id, or as a new one. It is placed later."""
-        page = self.page_id(parsed.path)
+    def put_page(self, parsed: ParsedPage, place: Placed) -> int:
+        """Write a page instead of its earlier version, with its id, or as a new one. It is placed later."""
+        page, group = self.page_id(parsed.path), 0
         if page is None:
             page = int(str(self._one("SELECT coalesce(max(id), 0) + 1 FROM pages")))
             self._db.execute("UPDATE files SET page = ? WHERE path = ?", (page, parsed.path))
         else:
+            group = int(str(self._one("SELECT copy_group FROM pages WHERE id = ?", page)))
             self._forget_sections(page)
         links = Counter((link.href, link.text) for link in parsed.links if link.text and not is_external(link.href))
         sections = parsed.sections[:MAX_SECTIONS]
         self._more_sections += len(sections)
         self._db.execute(
-            "INSERT OR REPLACE INTO pages VALUES (?, ?, '', '', ?, '', '', '', '', -1, 1, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO pages VALUES (?, ?, '', '', ?, '', '', '', '', -1, 1, ?, '', ?, ?, ?, ?)",
             (
                 page,
                 parsed.path,
                 parsed.description,
                 json.dumps(sorted(parsed.anchors)),
-                _encoded(placed(parsed)),
+                group,
+                _encoded(place),
                 _packed(json.dumps([[*link, times] for link, times in links.items()])) if links else b"",
                 pack_page(parsed.content, [section.text for section in sections]),
             ),
@@ -220,7 +224,7 @@ class PageTables:
 
     def place(self, shown: Mapping[int, SitePage]) -> list[int]:
         """Returns the pages of which anything that is indexed with their words is another than before."""
-        columns = "id, url, title, version, language, tags, groups, position, is_default"
+        columns = "id, url, title, version, language, tags, groups, text_language, position, is_default"
         if len(shown) < MOST_ASKED_FOR:
             asked = ",".join(map(str, shown))
             found = self._db.execute(f"SELECT {columns} FROM pages WHERE id IN ({asked})")  # noqa: S608  (numbers)
@@ -231,18 +235,29 @@ class PageTables:
         for page, one in shown.items():
             row = [
                 one.url, one.title, one.version, one.language, _bracketed(one.tags), _bracketed(one.groups),
-                one.order, int(one.is_default),
+                one.text_language, one.order, int(one.is_default),
             ]  # fmt: skip
             if before[page] == row:
                 continue
             self._db.execute(
-                "UPDATE pages SET url = ?, title = ?, version = ?, language = ?, tags = ?, groups = ?, position = ?,"
-                " is_default = ? WHERE id = ?",
+                "UPDATE pages SET url = ?, title = ?, version = ?, language = ?, tags = ?, groups = ?,"
+                " text_language = ?, position = ?, is_default = ? WHERE id = ?",
                 (*row, page),
             )
-            if before[page][1:6] != row[1:6]:
+            if before[page][1:7] != row[1:7]:
                 changed.append(page)
         return changed
+
+    def set_copies(self, shown: Mapping[int, SitePage]) -> None:
+        """Group the pages that are copies of one another."""
+        blobs = dict(self._db.execute("SELECT page, blob FROM files WHERE page IS NOT NULL"))
+        copies = {
+            page: Copy(one.copy_key, one.language, one.version, one.text_language, blobs.get(page, b""))
+            for page, one in shown.items()
+        }
+        self._db.execute("UPDATE pages SET copy_group = 0 WHERE copy_group")
+        groups = [(group, page) for page, group in groups_of(copies).items()]
+        self._db.executemany("UPDATE pages SET copy_group = ? WHERE id = ?", groups)
 
     def set_addresses(self, site: Site, ids: Mapping[str, int]) -> None:
         """URLs; beside them a page answers to its path, with and without its suffix."""
@@ -275,10 +290,10 @@ class PageTables:
         self._db.executemany("INSERT INTO names VALUES (?, ?, ?)", [(page, *item) for item in names.items()])
 
     def title_of(self, page: int) -> tuple[str, Audience]:
-        title, version, language, tags, groups = self._db.execute(
-            "SELECT title, version, language, tags, groups FROM pages WHERE id = ?", (page,)
+        title, version, language, tags, groups, text_language = self._db.execute(
+            "SELECT title, version, language, tags, groups, text_language FROM pages WHERE id = ?", (page,)
         ).fetchone()
-        return title, Audience(version, language, _unbracketed(tags), _unbracketed(groups))
+        return title, Audience(version, language, _unbracketed(tags), _unbracketed(groups), text_language)
 
     def sections_of(self, page: int) -> list[IndexedSection]:
         """The words of a page's sections. Their hashes are renewed on the way, the page's title being part of them."""
@@ -354,7 +369,8 @@ def _mentions(links: bytes) -> Mentions:
 
 
 def _encoded(page: Placed) -> str:
-    return json.dumps([page.path, page.title, page.has_own_title, page.front_matter], separators=(",", ":"))
+    kept = [page.path, page.title, page.has_own_title, page.front_matter, page.text_language]
+    return json.dumps(kept, separators=(",", ":"))
 
 
 def _decoded(text: str) -> Placed:

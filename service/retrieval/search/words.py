@@ -50,6 +50,8 @@ class Audience(Struct, frozen=True):
     language: str = ""
     tags: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    text_language: str = ""
+    """The language that its words are in, for those who index them."""
 
 
 class Hit(Struct, frozen=True, gc=False):

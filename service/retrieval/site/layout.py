@@ -151,6 +151,11 @@ class Layout(Struct, frozen=True, dict=True):
             return ("\0", "", ""), path[len(self.root) :].lstrip("/")
         return None
 
+    def below_mount(self, path: str) -> tuple[str, str]:
+        """Return the prefix of the addresses where a page is mounted, NUL for the site's, and the path below it."""
+        mounted = self._mounted(path)
+        return ("\0", path) if mounted is None else (mounted[0][0], mounted[1])
+
     @cached_property
     def _mount_numbers(self) -> Mapping[str, int]:
         """Numbers of the mounts by folder, so that not all versions and languages are searched for each page."""
@@ -280,7 +285,7 @@ def _with_nested(place: _Place) -> _Place:
     first = place.folders[0] if place.folders else ""
     is_language = LANGUAGE.fullmatch(first) and first[:2].lower() in LANGUAGES
     language = place.language or (first if is_language else "")
-    return replace(place, language=language, version=place.version or (first if _VERSION.fullmatch(first) else ""))
+    return replace(place, language=language, version=place.version or (first if VERSION.fullmatch(first) else ""))
 
 
 def encode_layout(layout: Layout) -> str:
@@ -325,7 +330,7 @@ LANGUAGES = frozenset(
     uk ur vi zh
     """.split()  # noqa: SIM905  (a list would be a line for each)
 )
-_VERSION = re.compile(r"v\d+(?:[.-]\w+)*|\d+(?:\.(?:\d+|x))+")
+VERSION = re.compile(r"v\d+(?:[.-]\w+)*|\d+(?:\.(?:\d+|x))+")
 NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")
 
 

@@ -17,6 +17,7 @@ from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, without_suffix
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.detection import detect_layout
 from service.retrieval.site.layout import MAX_CONFIG_BYTES, MAX_FACT, NUMBER, Kind, Layout, NavEntry, clean_url
+from service.retrieval.site.translations import copy_key, text_language
 
 __all__ = [  # with what those who read sites need of the modules below this one
     "MAX_CONFIG_BYTES",
@@ -44,12 +45,17 @@ class SitePage(Struct, frozen=True, gc=False):
     anchors: frozenset[str]
     version: str = ""
     language: str = ""
+    """Of its place, by what the site says; empty where it says nothing."""
     tags: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     """Groups of readers; empty means everyone."""
     order: int = -1
     """In the navigation, from 0; -1 when it is not there."""
     is_default: bool = True
+    text_language: str = ""
+    """The language that its text is in (``service.retrieval.site.translations``)."""
+    copy_key: str = ""
+    """What it shares with its translations and its other versions."""
 
 
 class Site(Struct, frozen=True):
@@ -75,6 +81,8 @@ class Placed(Struct, frozen=True, gc=False):
     title: str
     has_own_title: bool
     front_matter: dict[str, object]
+    text_language: str = ""
+    """As its text alone shows it; empty where that is too little."""
     anchors: frozenset[str] = frozenset()
 
     @property
@@ -86,7 +94,7 @@ class Placed(Struct, frozen=True, gc=False):
 def placed(page: ParsedPage) -> Placed:
     front_matter = {key: _small(page.front_matter[key]) for key in _PLACING if key in page.front_matter}
     own = bool(text_field(page.front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
-    return Placed(page.path, page.title, own, front_matter, page.anchors)
+    return Placed(page.path, page.title, own, front_matter, anchors=page.anchors)
 
 
 def _small(value: object) -> object:
@@ -162,17 +170,21 @@ def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
     title = (entry.title if not page.has_own_title else "") or page.title or _title_of(page.path)
     mounted = bool(version) and layout.kind == "docusaurus"
     newest = next((mount[2] for mount in layout.mounts if mount[2]), "")
+    version = text_field(page.front_matter, "version") or entry.version or version
+    language = text_field(page.front_matter, "language", "lang", "locale") or entry.language or language
     return SitePage(
         path=page.path,
         url=url,
         title=title,
         anchors=page.anchors,
-        version=text_field(page.front_matter, "version") or entry.version or version,
-        language=text_field(page.front_matter, "language", "lang", "locale") or entry.language or language,
+        version=version,
+        language=language,
         tags=list_field(page.front_matter, "tag", "tags") or entry.tags,
         groups=list_field(page.front_matter, "groups") or entry.groups,
         order=entry.order,
         is_default=entry.is_default and (not mounted or version == newest),
+        text_language=text_language(page.text_language, language, layout.default_language),
+        copy_key=copy_key(layout, page.path, language, version, base),
     )
 
 

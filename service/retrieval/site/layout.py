@@ -71,6 +71,8 @@ class Layout(Struct, frozen=True, dict=True):
     """Where files that pages include are looked for first."""
     html_suffix: bool = False
     """Whether the addresses of pages end in ``.html``."""
+    language_suffixes: tuple[str, ...] = ()
+    """Languages that may follow the name of a page, as in ``page.de.md``; Hugo's need no list."""
 
     @property
     def reading(self) -> tuple[object, ...]:
@@ -111,7 +113,7 @@ class Layout(Struct, frozen=True, dict=True):
         unseen = _UNSEEN_PATHS.get(self.kind)
         if unseen is not None and unseen.search(path):
             return "The site's generator shows files of this name only where the navigation names them."
-        if within(path, self.root) and self.ignored.ignores(path[len(self.root) :].lstrip("/")):
+        if self.ignored.ignores(path[len(self.root) :].lstrip("/") if within(path, self.root) else inside[1]):
             return f"Excluded by {self.ignored.file}." if self.ignored.file else "Excluded by the site's configuration."
         return ""
 
@@ -172,7 +174,10 @@ class Layout(Struct, frozen=True, dict=True):
             mounted = ("\0", "", ""), path
         (prefix, version, language), inside = mounted
         place = _Place(path, base if prefix == "\0" else prefix, version, language, *_named(inside))
-        place = self._in_language(place) if self.kind == "hugo" else place
+        if self.kind == "hugo":
+            place = self._in_language(place)
+        elif self.language_suffixes:
+            place = self._by_suffix(place)
         if self.kind == "docusaurus" and not self.keep_numbers:
             place = replace(place, folders=[_unnumbered(part) for part in place.folders], name=_unnumbered(place.name))
         place = _with_nested(place)
@@ -191,8 +196,17 @@ class Layout(Struct, frozen=True, dict=True):
             name=_lowered(name),
         )
 
+    def _by_suffix(self, place: "_Place") -> "_Place":
+        name, _, language = place.name.rpartition(".")
+        if language not in self.language_suffixes:
+            return replace(place, language=place.language or self.default_language)
+        prefix = "" if language == self.default_language else f"/{language}"
+        return replace(place, name=name, prefix=prefix, language=language)
+
     def _address(self, place: "_Place", front_matter: FrontMatter) -> str:
         """Return the page's address: the one its front matter gives, else that of its folders and name."""
+        if self.kind in _BY_FILE:
+            return "/".join([place.prefix, *place.folders, self._tail(place, "")])
         whole = text_field(front_matter, "slug", "url", "permalink")
         if whole.startswith("/") and ":" not in whole:
             return (place.prefix if self.kind == "docusaurus" else "") + whole
@@ -206,7 +220,8 @@ class Layout(Struct, frozen=True, dict=True):
         """Return the last part of a page's address; empty for the page of a folder."""
         is_index = self._is_index(place.name, place.folders)
         if self.html_suffix:
-            return "" if is_index and not place.folders else f"{place.name}.html"
+            is_home = is_index and not place.folders and not place.prefix
+            return "" if is_home else f"{'index' if is_index else place.name}.html"
         if is_index:
             return ""
         if self.kind == "docusaurus" and page_id:
@@ -224,6 +239,8 @@ class Layout(Struct, frozen=True, dict=True):
         return clean_url(inside)
 
     def _is_index(self, name: str, folders: Sequence[str]) -> bool:
+        if self.kind in _BY_FILE:
+            return name in _BY_FILE[self.kind]
         lowered = name.lower()
         if lowered in ("index", "_index") or (lowered == "readme" and self.kind != "mintlify"):
             return True
@@ -313,6 +330,8 @@ DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", 
 VENDORED = "vendor"
 """Such a folder where it is not among the pages of a site."""
 _UNSEEN = ("Folders of this name hold packages of others.", "Folders whose names begin with a dot are not read.")
+_BY_FILE: Mapping[Kind, tuple[str, ...]] = {"mkdocs": ("index", "README"), "sphinx": ("index",)}
+"""Generators whose addresses only the names of files decide, not front matter, and the names of a folder's own page."""
 _UNSEEN_NAMES = re.compile(
     r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"
 )

@@ -190,9 +190,12 @@ def explained(why: Explanation) -> str:
 @click.argument("query", metavar="QUERY", help="words, or a question")
 @click.option("--limit", type=COUNT, default=10, metavar="N", help="the most to print (default: 10)")
 @click.option("--explain", is_flag=True, help="say why each result has its place")
+@click.option("--prefix", is_flag=True, help="take the last word as the beginning of one, as while typing")
 async def search(runtime: Runtime, options: Options, output: Output) -> int:
     await open_site(runtime, options.domain)
-    found = await runtime.index.search(options.domain, options.query, limit=options.limit, explain=options.explain)
+    found = await runtime.index.search(
+        options.domain, options.query, limit=options.limit, explain=options.explain, prefix=options.prefix
+    )
     lines = []
     for number, section in enumerate(found.sections, start=1):
         lines.append(

@@ -10,6 +10,18 @@ from service.domain.search import QueryWord, SearchFilter, Source
 NO_FILTER = SearchFilter()
 
 
+Range = tuple[int, int]
+"""The first character of a stretch of text and the one after its last, in UTF-16 units, as browsers count."""
+
+
+class Highlights(Struct, frozen=True):
+    """Where the words of a query stand in a section, in order and apart from each other; at most 50 for each."""
+
+    title: tuple[Range, ...]
+    heading: tuple[Range, ...]
+    text: tuple[Range, ...]
+
+
 class Explanation(Struct, frozen=True, rename="camel"):
     """Where a section's place in a result comes from. Points of the page's title, the names that other pages have for
     it, this section's heading and body, the page's further sections, and neighbours of the question that stand side by
@@ -57,6 +69,8 @@ class Section(Struct, frozen=True):
     """0 .. 1 within one result, the best being 1; comparable only there."""
     explanation: Explanation | None = None
     """When it was asked for."""
+    highlights: Highlights | None = None
+    """When they were asked for."""
 
 
 class Page(Struct, frozen=True):
@@ -144,8 +158,14 @@ class SearchIndex(Protocol):
         filter: SearchFilter = NO_FILTER,  # noqa: A002  (the API's own word)
         current_path: str = "",
         explain: bool = False,
+        prefix: bool = False,
+        highlight: bool = False,
     ) -> SearchResult:
-        """Return up to ``limit`` sections; none when no word of the query is on the site, or is near a word of it."""
+        """Return up to ``limit`` sections; none when no word of the query is on the site, or is near a word of it.
+
+        Sections that have a phrase of the query, in quotation marks or between backticks, go before all others.
+        ``prefix``: the query is still being typed, and its last word may be the beginning of one.
+        """
 
     async def find_material(self, domain: str, request: MaterialRequest) -> Material:
         """Return the sections to answer a question from, within the budget of tokens.

@@ -2,13 +2,23 @@
 
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from service.domain.search import path_on_site
-from service.ports.search_index import Explanation, Section
+from service.ports.search_index import Explanation, Range, Section
 from service.views.fields import Reference, described
 
 MAX_RESULT_CHARACTERS = 20_000
+
+
+class HighlightsView(Struct, frozen=True):
+    """Where the words that were looked up stand: of each, its first character and the one after its last, counted in
+    UTF-16 units, as JavaScript's `slice` counts.
+    """
+
+    title: Annotated[tuple[Range, ...], described("In `metadata.title`.")]
+    heading: Annotated[tuple[Range, ...], described("In `metadata.heading`.")]
+    content: Annotated[tuple[Range, ...], described("In `content`.")]
 
 
 class ResultMetadata(Struct, frozen=True, rename="camel"):
@@ -23,6 +33,9 @@ class ResultMetadata(Struct, frozen=True, rename="camel"):
     end_line: Annotated[int, described("Where it ends in the file.")]
     file: Annotated[str, described("The page's path in the repository.")]
     commit: Annotated[str, described("The commit of the repository that it was read from.")]
+    highlights: Annotated[
+        HighlightsView | UnsetType, described("When the search asked for them: the words that were found, as ranges.")
+    ] = UNSET
 
 
 class SearchResult(Struct, frozen=True):
@@ -57,11 +70,13 @@ class PageView(Struct, frozen=True):
 
 
 def search_result(section: Section, commit: str) -> SearchResult:
+    found = section.highlights
     return SearchResult(
         section.text[:MAX_RESULT_CHARACTERS],
         path_on_site(section.url),
         ResultMetadata(
             section.title, section.url, section.score, section.heading, section.heading_path, section.start_line,
             section.end_line, section.path, commit,
+            HighlightsView(found.title, found.heading, found.text) if found is not None else UNSET,
         ),
     )  # fmt: skip

@@ -98,3 +98,4 @@ def test_a_result_is_explained(service):
     assert best["explanation"]["words"] == ["delay"]
     (best, *_) = service.cli("search", "kite", "delay")["results"]
     assert "explanation" not in best
+    assert service.cli("search", "kite", "dela", "--prefix")["results"][0]["path"] == best["path"]

@@ -56,6 +56,18 @@ async def test_search_result_is_the_same_over_http_and_command_line(http, servic
     assert found == (await cli("search", service.domain, "retry delay", "--limit", "3"))["results"]
 
 
+async def test_search_as_you_type_marks_what_it_found(http, service, cli):
+    url = f"{service.url}/discovery/v1/search/{service.domain}"
+    body = {"query": "retry del", "pageSize": 3, "prefix": True, "highlights": True}
+    async with http.post(url, json=body, headers=service.assistant) as response:
+        (best, *_) = found = await response.json()
+    marked = {best["content"][start:end].casefold() for start, end in best["metadata"]["highlights"]["content"]}
+    assert any(word.startswith("del") for word in marked)
+    for result in found:
+        del result["metadata"]["highlights"]
+    assert found == (await cli("search", service.domain, "retry del", "--limit", "3", "--prefix"))["results"]
+
+
 async def test_answer_is_the_same_over_http_and_command_line(http, service, cli):
     told = await cli("ask", service.domain, "How do I install Kite?")
     thread = await answer(http, service, f"/v1/analytics/{service.project_id}/assistant/threads/{told['threadId']}")

@@ -121,11 +121,14 @@ class _Index:
         filter: SearchFilter = NO_FILTER,  # noqa: A002  (the port's own word)
         current_path: str = "",
         explain: bool = False,
+        prefix: bool = False,
+        highlight: bool = False,
     ) -> SearchResult:
         with self._tracer.span("docsmith.search", {"docsmith.site": domain}) as span:
             result = await self._index.search(
-                domain, query, limit=limit, filter=filter, current_path=current_path, explain=explain
-            )
+                domain, query, limit=limit, filter=filter, current_path=current_path, explain=explain, prefix=prefix,
+                highlight=highlight,
+            )  # fmt: skip
             span.set("docsmith.search.results", len(result.sections))
             return result
 

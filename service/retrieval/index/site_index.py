@@ -14,15 +14,18 @@ from pathlib import Path
 from posixpath import dirname
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.domain.errors import Invalid
 from service.domain.search import QueryWord, SearchFilter
 from service.domain.sites import Skipped
 from service.markup.prose import words_of
-from service.ports.search_index import Explanation, Page, SearchResult, Section
+from service.ports.search_index import Explanation, Highlights, Page, SearchResult, Section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
+from service.retrieval.search.highlights import ranges_in
 from service.retrieval.search.named import has_sign
+from service.retrieval.search.phrases import phrases_of, sections_with_phrases
 from service.retrieval.search.question import Terms, letters_apart, query_words, read_question
 from service.retrieval.search.ranking import (
     HEADINGS,
@@ -37,6 +40,7 @@ from service.retrieval.search.ranking import (
     score_sections,
 )
 from service.retrieval.search.runs import sections_with_run
+from service.retrieval.search.unfinished import read_unfinished
 from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words, restriction
 from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 
@@ -111,11 +115,17 @@ class SiteIndex:
         *,
         explain: bool = False,
         nearness: Nearness | None = None,
+        prefix: bool = False,
+        highlight: bool = False,
     ) -> SearchResult:
         """Without ``nearness`` words alone decide."""
         limit = min(limit, MAX_LIMIT)
-        ranking = self.ranking(query, wanted, current_path, nearness, count=limit) if limit >= 1 else None
+        if limit < 1:
+            return SearchResult(self.commit, (), self.instructions)
+        ranking = self.ranking(query, wanted, current_path, nearness, count=limit, prefix=prefix)
         shown = self._shown(ranking, limit, explain=explain) if ranking is not None else ()
+        if highlight and ranking is not None:
+            shown = tuple(self._highlighted(section, ranking.terms.weights.keys()) for section in shown)
         return SearchResult(self.commit, shown, self.instructions)
 
     def _near_terms(self, term: str, distance: int) -> Iterator[str]:
@@ -129,15 +139,33 @@ class SiteIndex:
     # Ranking
 
     def ranking(
-        self, query: str, wanted: SearchFilter, current_path: str, nearness: Nearness | None, *, count: int
+        self,
+        query: str,
+        wanted: SearchFilter,
+        current_path: str,
+        nearness: Nearness | None,
+        *,
+        count: int,
+        prefix: bool = False,
     ) -> Ranking | None:
         """Return at least ``count`` pages, if they match, best first; None for a query without a word to search for."""
-        terms = read_question(query, self._words, self._near_terms)
+        if prefix:
+            terms = read_unfinished(
+                query, self._words, self._near_terms,
+                only_sections=restriction(wanted, SECTIONS, guarded=self._guarded),
+                only_pages=restriction(wanted, PAGES, guarded=self._guarded),
+            )  # fmt: skip
+        else:
+            terms = read_question(query, self._words, self._near_terms)
         if not terms.weights:
             return None
         ranking = self._ranked(terms, wanted, current_path, count=count if nearness is None else FUSED_PAGES)
         if nearness is not None:
             self._fuse(ranking, nearness)
+        phrases = phrases_of(query)
+        if phrases:
+            only = restriction(wanted, SECTIONS, guarded=self._guarded)
+            ranking.lead(sections_with_phrases(self._words, phrases, only))
         return ranking
 
     def section_scores(self, ranking: Ranking, pages: Sequence[int], wanted: SearchFilter) -> dict[int, float]:
@@ -239,6 +267,11 @@ class SiteIndex:
             )
             for score, section, candidate in picked
         )
+
+    def _highlighted(self, section: Section, terms: Set[str]) -> Section:
+        stem = self._words.stem
+        title, heading, text = (ranges_in(each, terms, stem) for each in (section.title, section.heading, section.text))
+        return replace(section, highlights=Highlights(title, heading, text))
 
     def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
         heading, path, anchor, text, start, end = row

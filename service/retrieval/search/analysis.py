@@ -28,6 +28,11 @@ def searchable(text: str) -> str:
     return text if text.isascii() else _UNSPACED.sub(_pairs, unicodedata.normalize("NFKC", text))
 
 
+def unspaced(text: str) -> list[tuple[int, int]]:
+    """Return the first and last character + 1 of each run of a script that writes no spaces."""
+    return [] if text.isascii() else [match.span() for match in _UNSPACED.finditer(text)]
+
+
 def _pairs(match: re.Match[str]) -> str:
     run = match[0]
     return " " + (" ".join(map("".join, pairwise(run))) or run) + " "
@@ -48,6 +53,14 @@ def with_parts(text: str) -> str:
 
 def analyzer() -> tantivy.TextAnalyzer:
     """Letters and digits, folded and stemmed."""
+    return _folding().filter(tantivy.Filter.stemmer("english")).build()
+
+
+def folder() -> tantivy.TextAnalyzer:
+    """Letters and digits, folded."""
+    return _folding().build()
+
+
+def _folding() -> tantivy.TextAnalyzerBuilder:
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.remove_long(MAX_WORD + 1))
-    builder = builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
-    return builder.filter(tantivy.Filter.stemmer("english")).build()
+    return builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())

@@ -131,12 +131,23 @@ class SiteIndexes:
         filter: SearchFilter = NO_FILTER,  # noqa: A002  (the port's own word)
         current_path: str = "",
         explain: bool = False,
+        prefix: bool = False,
+        highlight: bool = False,
     ) -> SearchResult:
-        meaning = self._meaning
-        nearness = await meaning.nearness(domain, query) if meaning is not None and query.strip() else None
+        meaning = self._meaning if query.strip() and not prefix else None  # half a word has no meaning
+        nearness = await meaning.nearness(domain, query) if meaning is not None else None
         return await self._asked(
             domain,
-            lambda index: index.search(query, limit, filter, current_path, explain=explain, nearness=nearness),
+            lambda index: index.search(
+                query,
+                limit,
+                filter,
+                current_path,
+                explain=explain,
+                nearness=nearness,
+                prefix=prefix,
+                highlight=highlight,
+            ),
         )
 
     async def find_material(self, domain: str, request: MaterialRequest) -> Material:

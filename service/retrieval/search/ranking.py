@@ -77,6 +77,23 @@ class Ranking(Struct):
             candidate.score = factor * (1 / (FUSION + candidate.word_rank) + 1 / (FUSION + second))
         self.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
 
+    def lead(self, found: Mapping[int, Mapping[int, Hit]]) -> None:
+        """Put pages before all others, by the best score of their sections in ``found``, and these sections first."""
+        known = {candidate.page: candidate for candidate in self.candidates}
+        top = max((candidate.score for candidate in self.candidates), default=1.0)
+        for page, sections in found.items():
+            rank = len(self.candidates) + 1
+            candidate = known.get(page) or Candidate(page, 0.0, (), rank)
+            if page not in known:
+                self.candidates.append(candidate)
+            further = [hit for hit in candidate.sections if hit.id not in sections]
+            best = max(hit.score for hit in sections.values())
+            first = max((hit.score for hit in candidate.sections), default=0.0) + 1.0
+            mine = [Hit(first * hit.score, hit.id) for hit in sections.values()]
+            candidate.sections = (*sorted(mine, key=lambda hit: (-hit.score, hit.id)), *further)
+            candidate.score += top * best
+        self.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
+
     def best_sections(self, limit: int) -> list[tuple[float, int, Candidate]]:
         """Return the best section of each of the best pages, then further sections of the very best: score, section
         and candidate.

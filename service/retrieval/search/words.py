@@ -21,7 +21,7 @@ from tantivy import Occur, Query
 
 from service.domain.search import SearchFilter
 from service.ports.search_index import NO_FILTER
-from service.retrieval.search.analysis import analyzer, searchable, with_parts
+from service.retrieval.search.analysis import analyzer, folder, searchable, with_parts
 
 PAGE_SHIFT = 16
 """A section's id is its page's id, shifted, and its own number: sections are grouped by page without a look-up."""
@@ -206,7 +206,7 @@ class Words:
 
     def __init__(self, sections: tantivy.Searcher, pages: tantivy.Searcher) -> None:
         self.sections, self.pages = sections, pages
-        self._analyzer = analyzer()
+        self._analyzer, self._folder = analyzer(), folder()
         self._stems: dict[str, str] = {}
 
     @classmethod
@@ -229,6 +229,24 @@ class Words:
 
     def terms(self, text: str) -> list[str]:
         return self._analyzer.analyze(text)
+
+    def folded(self, word: str) -> str:
+        """Return a word as terms are written, in lower case and without accents, but with its ending."""
+        return (self._folder.analyze(word) or [""])[0]
+
+    def terms_beginning(
+        self, beginning: str, limit: int, *, only_sections: Query | None, only_pages: Query | None, in_bodies: bool
+    ) -> list[str]:
+        """Return terms that begin so, in sections and pages that may be found: those of titles first, then the
+        commonest of the rest. ``in_bodies``: also terms of headings and bodies.
+        """
+        if not beginning:
+            return []
+        found = self.pages.terms_with_prefix("title", beginning, only_pages, limit)
+        if in_bodies:
+            found += self.sections.terms_with_prefix("heading", beginning, only_sections, limit)
+            found += self.sections.terms_with_prefix("body", beginning, only_sections, limit)
+        return list(dict.fromkeys(term for term, _ in found))[:limit]
 
     def frequency(self, term: str) -> int:
         """Return the number of sections whose bodies have the term."""

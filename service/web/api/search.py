@@ -66,6 +66,14 @@ class SearchBody(Struct, rename="camel"):
         Annotated[float, Meta(ge=0, le=1)] | None, described("Leaves out sections with a lower `metadata.score`.")
     ] = None
     filter: Annotated[FilterBody | None, described("Only pages that match all of it.")] = None
+    prefix: Annotated[
+        bool,
+        described(
+            "For a search as you type: the last word may be the beginning of one, unless a space follows. Meanings are"
+            " not compared."
+        ),
+    ] = False
+    highlights: Annotated[bool, described("Adds `metadata.highlights`: where the words that were found stand.")] = False
 
 
 class PageBody(Struct):
@@ -98,7 +106,10 @@ class PageBody(Struct):
         )
     },
     body=SearchBody,
-    body_examples={"question": {"query": "How do I retry a failed job?", "pageSize": 5}},
+    body_examples={
+        "question": {"query": "How do I retry a failed job?", "pageSize": 5},
+        "as you type": {"query": "retry a fai", "prefix": True, "highlights": True},
+    },
     errors={404: ("not_indexed",)},
     limited=True,
 )
@@ -114,7 +125,9 @@ async def search(request: web.Request) -> web.Response:
     wanted = body.filter or FilterBody()
     allowed = SearchFilter(wanted.version, wanted.language, wanted.tag, trusted_groups(request, wanted.groups))
     count_search(request)
-    found = await request.app[INDEX].search(project.domain, body.query, limit=int(size), filter=allowed)
+    found = await request.app[INDEX].search(
+        project.domain, body.query, limit=int(size), filter=allowed, prefix=body.prefix, highlight=body.highlights
+    )
     least = body.score_threshold or 0.0
     return json_response([search_result(each, found.commit) for each in found.sections if each.score >= least])
 

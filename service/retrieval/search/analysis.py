@@ -11,6 +11,8 @@ import tantivy
 
 MAX_WORD = 64
 """Characters; longer runs are no words."""
+LEAST_PART = 3
+"""Letters of the longest part of a name, at least, and of a name before its number."""
 MAX_NAMES = 400
 """Names of one section that are also indexed by their parts."""
 
@@ -20,7 +22,16 @@ _NAME = re.compile(
     rf"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{{2,{MAX_WORD}}}(?![A-Za-z0-9]))"
     r"(?:[A-Za-z0-9]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[A-Za-z0-9]*"
 )
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
+"""Where a part of a name begins; the ``s`` of ``IDs`` makes a plural, not a part."""
+_NUMBERED = re.compile(
+    rf"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{{4,{MAX_WORD}}}(?![A-Za-z0-9]))[A-Za-z]{{{LEAST_PART},}}[0-9]+"
+)
+_SIGNS = re.compile(r"[_.-]")
+_NUMBER = re.compile(r"v?[0-9]+\Z")
+"""``HTTP2`` and ``HTTPv2`` are HTTP."""
+_JOINED = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+){{1,8}}(?![A-Za-z0-9])")
+"""``retry_delay``, ``retry-delay`` or ``retry.delay``."""
 
 
 def searchable(text: str) -> str:
@@ -39,16 +50,36 @@ def _pairs(match: re.Match[str]) -> str:
 
 
 def parts_of(name: str) -> list[str]:
-    """``retryDelaySecs`` → retry, Delay, Secs; a word without humps is itself."""
-    return _HUMP.split(name)
+    """Return the parts of a name: ``retryDelaySecs`` → retry, Delay, Secs; ``OAuth2`` → OAuth; none of other words.
+
+    A single letter is no part, it belongs to its neighbour (``OAuth``, ``gRPC``, ``IPv6``), and a name of short parts
+    is one word (``PyPI``).
+    """
+    parts: list[str] = []
+    for part in _HUMP.split(name):
+        if parts and len(parts[-1]) == 1:
+            parts[-1] += part
+        else:
+            parts.append(part)
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2:] = ["".join(parts[-2:])]
+    if len(parts) == 1 or max(map(len, parts)) < LEAST_PART:
+        parts = []
+    numbered = [_NUMBER.sub("", part) for part in parts or [name] if part[-1:].isdigit()]
+    return parts + [part for part in numbered if len(part) >= LEAST_PART]
 
 
 def with_parts(text: str) -> str:
     """The text, and once each the parts of the names in it: so that "animation frame" finds requestAnimationFrame."""
-    names = dict.fromkeys(_NAME.findall(text))
-    if not names:
-        return text
-    return text + "\n\n" + "\n".join(" ".join(parts_of(name)) for name in list(names)[:MAX_NAMES])
+    names = dict.fromkeys([*_NAME.findall(text), *_NUMBERED.findall(text)])
+    found = [" ".join(parts) for name in list(names)[:MAX_NAMES] if (parts := parts_of(name))]
+    found += joined_names(text)[:MAX_NAMES]
+    return "\n\n".join([text, "\n".join(found)]) if found else text
+
+
+def joined_names(text: str) -> list[str]:
+    """Return names that are written with signs as one word: ``retry_delay`` and ``retry-delay`` as ``retryDelay`` is."""
+    return list(dict.fromkeys(_SIGNS.sub("", name) for name in _JOINED.findall(text)))
 
 
 def analyzer() -> tantivy.TextAnalyzer:

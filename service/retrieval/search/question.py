@@ -13,7 +13,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from service.domain.search import QueryWord
-from service.retrieval.search.analysis import MAX_WORD, parts_of, searchable
+from service.retrieval.search.analysis import MAX_WORD, joined_names, parts_of, searchable
 from service.retrieval.search.words import Words
 
 MAX_QUERY = 32_768
@@ -27,6 +27,8 @@ LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6
 """Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
 many neighbours ("cable", "table") that are not meant.
 """
+FEW_SECTIONS = 2
+"""With no more of them, a word may be a name that most sections write as two words."""
 FIRST_PAIR_MOST = 4000
 """Sections: a pair of neighbours is asked for as one word when that is a rare word, as names are."""
 
@@ -64,9 +66,11 @@ def read_question(query: str, words: Words, near: NearTerms) -> Terms:
     weights: dict[str, float] = dict.fromkeys(sequence, 1.0)
     for word in dict.fromkeys(kept):
         parts = parts_of(word)
-        if len(parts) > 1:
+        if parts:
             _add(weights, [words.stem(part) for part in parts], PART)
             _add(weights, _joined(parts, words), JOINED)
+    whole = [words.stem(name) for name in joined_names(query[:MAX_QUERY])[:MAX_TERMS]]
+    _add(weights, [term for term in whole if words.frequency(term)], 1.0)
     _add(weights, _joined(kept[: 2 * MAX_TERMS], words), JOINED)
     corrected = _corrected(dict.fromkeys(kept), weights, words, near) if len(weights) <= 2 * MAX_TERMS else {}
     chosen = _rarest(weights, words)
@@ -121,12 +125,14 @@ def _corrected(typed: Iterable[str], weights: dict[str, float], words: Words, ne
     corrected: dict[str, str] = {}
     for word in typed:
         term = words.stem(word)
-        if len(corrected) >= MAX_CORRECTED or len(word) < LEAST_CORRECTED or not term or words.is_known(term):
+        if len(corrected) >= MAX_CORRECTED or len(word) < LEAST_CORRECTED or not term or not word.isalpha():
             continue
-        if not word.isalpha():
-            continue
-        if len(parts_of(word)) > 1:
+        if parts_of(word):
             continue  # its parts are asked for
+        if words.is_known(term):
+            if words.frequency(term) <= FEW_SECTIONS and (halves := _halves(word, words)):
+                _add(weights, halves if words.with_run(halves, None, 1) else (), PART)
+            continue
         found = _nearest(term, 1, words, near)
         found = found or _halves(word, words)
         if not found and len(word) >= TWO_LETTERS_FROM:

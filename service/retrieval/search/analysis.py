@@ -30,7 +30,7 @@ _NUMBERED = re.compile(
 _SIGNS = re.compile(r"[_.-]")
 _NUMBER = re.compile(r"v?[0-9]+\Z")
 """``HTTP2`` and ``HTTPv2`` are HTTP."""
-_JOINED = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+){{1,8}}(?![A-Za-z0-9])")
+_JOINED = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+){1,8}(?![A-Za-z0-9])")
 """``retry_delay``, ``retry-delay`` or ``retry.delay``."""
 
 
@@ -78,7 +78,7 @@ def with_parts(text: str) -> str:
 
 
 def joined_names(text: str) -> list[str]:
-    """Return names that are written with signs as one word: ``retry_delay`` and ``retry-delay`` as ``retryDelay`` is."""
+    """Return names written with signs as one word: ``retry_delay`` and ``retry-delay`` as ``retryDelay`` is."""
     return list(dict.fromkeys(_SIGNS.sub("", name) for name in _JOINED.findall(text)))
 
 

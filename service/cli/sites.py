@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from eventstore import Metadata
-from service.cli.output import DONE, Output, failure, warning
+from service.cli.output import DONE, VERIFICATION_FAILED, Output, failure, warning
 from service.cli.parsing import COUNT, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
@@ -32,6 +32,8 @@ NEAR_SECONDS, FAR_SECONDS, AGAIN_SECONDS = 1.0, 30.0, 10.0
 """Between two looks at a folder or repository of this machine; at one elsewhere; and, besides, after a failure."""
 SKIPPED_SHOWN = 3
 """Files of each reason."""
+CHECK_SHOWN = 5
+"""Findings of each kind; with ``--json`` up to a thousand."""
 MEANING_SECONDS = 5.0
 """That a command waits for what its question means."""
 
@@ -40,12 +42,19 @@ MEANING_SECONDS = 5.0
     "index",
     more="Files that did not change since the last time are not read again. A running service indexes by itself"
     " after each push and merge; a folder is looked at by this command only.",
-    examples=["index guide", "index guide --watch"],
-    at_most_one=[("watch", "all", "skipped")],
+    examples=["index guide", "index guide --watch", "index guide --check"],
+    at_most_one=[("watch", "all", "skipped", "check")],
 )
 @click.option("--watch", is_flag=True, help="go on, and index each change as it comes, until Ctrl-C; a line for each")
 @click.option("--all", is_flag=True, help="read every file again")
 @click.option("--skipped", is_flag=True, help="index nothing: list the files that were left out, and why")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="report how well the site was read, from the index that is there: markup that was not read, pages with one"
+    " address, entries of the navigation and includes that lead nowhere (exit code 3 for any of these), pages outside"
+    " the navigation, and what was left out",
+)
 @click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
 async def index(runtime: Runtime, options: Options, output: Output) -> int:
     project = await project_of_domain(runtime.views, options.domain)
@@ -60,6 +69,8 @@ async def index(runtime: Runtime, options: Options, output: Output) -> int:
     from service.workers.indexing.indexer import Indexer  # late: no other command needs it
 
     indexer = Indexer(runtime.store, runtime.views, runtime.docs, runtime.index, runtime.data)
+    if options.check:
+        return await _checked(runtime, indexer, project, output)
     if options.watch:
         await _until_stopped(_watch(runtime, indexer, project, output))
         return DONE
@@ -87,6 +98,20 @@ async def _indexed(indexer: "Indexer", project: ProjectView, output: Output, *, 
     )
     assert report is not None  # it was asked for whatever the commit
     return report
+
+
+async def _checked(runtime: Runtime, indexer: "Indexer", project: ProjectView, output: Output) -> int:
+    """Print the check of a site's index, which is made first where there is none."""
+    from service.retrieval.index.check import described
+
+    site = await get_site(runtime.views, project.domain)
+    if site is None or site.file is None or not (runtime.data / "index" / project.domain / site.file).is_dir():
+        await _indexed(indexer, project, output)
+        await catch_up(runtime.views)
+    await open_site(runtime, project.domain)
+    check = await runtime.index.check(project.domain)
+    output.result(check, described(check, shown=CHECK_SHOWN))
+    return DONE if check.is_clean else VERIFICATION_FAILED
 
 
 def told(report: "IndexReport", domain: str) -> str:

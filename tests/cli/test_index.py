@@ -48,6 +48,11 @@ def test_folder_index_reads_only_changes_and_follows_them(tmp_path):
         assert [one["path"] for one in service.cli("index", "kites", "--skipped")["skipped"]] == [
             f"draft{number}.md" for number in range(5)
         ]
+        check = service.run("index", "kites", "--check")
+        assert check.returncode == 0
+        assert check.stdout.startswith(
+            "plain: 12 pages, 12 sections, no navigation\n5 files and folders were left out\n"
+        )
         found = service.cli("search", "kites", "paper")
         assert (found["commit"], found["results"][0]["path"]) == (seen["commit"], "k9")
         folder.rename(folder.with_name("moved"))

@@ -231,7 +231,7 @@ class _Indexing:
         known = self._tables.page_id(path)
         before = self._tables.placed(known) if known is not None else None
         parsed = reader.page(path)
-        self._tables.set_used(path, reader.used)
+        self._tables.set_used(path, reader.used, reader.missing)
         if not isinstance(parsed, Skipped):
             if layout.is_hidden(parsed.front_matter):
                 parsed = Skipped(path, "It is a draft, or hidden.")

@@ -21,6 +21,7 @@ from service.domain.search import QueryWord, SearchFilter
 from service.domain.sites import Skipped
 from service.markup.prose import words_of
 from service.ports.search_index import Explanation, Highlights, Page, SearchResult, Section
+from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.search.highlights import ranges_in
@@ -232,6 +233,10 @@ class SiteIndex:
     def skipped(self) -> list[Skipped]:
         """Files that are not in the index, and why."""
         return [Skipped(*row) for row in self._db.execute("SELECT path, reason FROM skipped ORDER BY path")]
+
+    def check(self) -> SiteCheck:
+        """Return how well the site was read."""
+        return check_index(self._db)
 
     def restricted_pages(self) -> int:
         """Return how many pages are for certain groups of readers alone."""

@@ -51,6 +51,8 @@ CREATE TABLE names(page INTEGER, name TEXT, times INTEGER NOT NULL, PRIMARY KEY(
 -- Files that a page was made from besides its own, also those that were looked for and not found.
 CREATE TABLE uses(file TEXT, page TEXT, PRIMARY KEY(file, page)) WITHOUT ROWID;
 CREATE INDEX uses_by_page ON uses(page);
+-- Files that a page shows and that were not found, as the page names them.
+CREATE TABLE missing(page TEXT, target TEXT, PRIMARY KEY(page, target)) WITHOUT ROWID;
 CREATE TABLE skipped(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -192,14 +194,17 @@ class PageTables:
         path = self._one("SELECT path FROM pages WHERE id = ?", page)
         self._db.execute("UPDATE files SET page = NULL WHERE path = ?", (path,))
         self._db.execute("DELETE FROM uses WHERE page = ?", (path,))
+        self._db.execute("DELETE FROM missing WHERE page = ?", (path,))
         self._db.execute("DELETE FROM pages WHERE id = ?", (page,))
 
     def _forget_sections(self, page: int) -> None:
         deleted = self._db.execute("DELETE FROM sections WHERE id BETWEEN ? AND ?", section_ids(page))
         self._more_sections -= deleted.rowcount
 
-    def set_used(self, path: str, files: Iterable[str]) -> None:
-        """Files that a page was made from."""
+    def set_used(self, path: str, files: Iterable[str], missing: Iterable[str]) -> None:
+        """Keep the files that a page was made from, and those that were not found as it names them."""
+        self._db.execute("DELETE FROM missing WHERE page = ?", (path,))
+        self._db.executemany("INSERT INTO missing VALUES (?, ?)", [(path, target) for target in missing])
         self._db.execute("DELETE FROM uses WHERE page = ?", (path,))
         self._db.executemany("INSERT INTO uses VALUES (?, ?)", [(file, path) for file in files])
 

@@ -31,6 +31,7 @@ from service.ports.search_index import (
     SiteLinks,
 )
 from service.retrieval.index.atomic_folder import is_whole
+from service.retrieval.index.check import SiteCheck
 from service.retrieval.index.site_index import SiteIndex
 from service.retrieval.material.gathering import Asked, gather, queries_of, sections_at
 from service.retrieval.search.meaning import Meaning
@@ -169,6 +170,10 @@ class SiteIndexes:
     async def skipped(self, domain: str) -> list[Skipped]:
         """Files of the domain that are not in its index, and why."""
         return await self._asked(domain, lambda index: index.skipped())
+
+    async def check(self, domain: str) -> SiteCheck:
+        """Return how well the domain's site was read."""
+        return await self._asked(domain, lambda index: index.check())
 
     async def restricted_pages(self, domain: str) -> int:
         """Return how many pages of the domain are for certain groups of readers alone."""

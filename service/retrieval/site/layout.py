@@ -69,6 +69,8 @@ class Layout(Struct, frozen=True, dict=True):
     """URLs that are known already, by path."""
     include_folders: tuple[str, ...] = ()
     """Where files that pages include are looked for first."""
+    missing_entries: tuple[str, ...] = ()
+    """Pages that the navigation names and that do not exist, as it names them."""
     html_suffix: bool = False
     """Whether the addresses of pages end in ``.html``."""
     language_suffixes: tuple[str, ...] = ()

@@ -30,6 +30,8 @@ from service.retrieval.site.navigation import Layout
 PAGE_SECONDS = 20.0
 ALARM_SECONDS = 0.05
 """Pause between two rings of an alarm that was not heard."""
+MAX_MISSING, MAX_TARGET = 100, 300
+"""Limits for the files of one page that were not found, and for the characters of each name that are kept."""
 MAX_BYTES = max(MAX_PAGE_BYTES, MAX_NOTEBOOK_BYTES, MAX_DESCRIPTION_BYTES)
 
 ReadUpTo = Callable[[str, int], bytes | None]
@@ -50,13 +52,15 @@ class PageReader:
         self._layout, self._read, self._seconds = layout, read, page_seconds
         self.used: set[str] = set()
         """Files that the last page was made from besides its own, also those that were looked for and not found."""
+        self.missing: set[str] = set()
+        """Files that the last page shows and that were not found, as it names them."""
         self.late = 0
         """Pages that took too long."""
         self._descriptions: dict[str, Description | Skipped] = {}
 
     def page(self, path: str) -> ParsedPage | Skipped:
         """Never raises for what is in a page, or in what it includes."""
-        self.used = set()
+        self.used, self.missing = set(), set()
         try:
             return within(self._seconds, lambda: self._page(path))
         except OutOfTime:
@@ -95,6 +99,8 @@ class PageReader:
             data = self._read(name, MAX_PAGE_BYTES)
             if data is not None:
                 return data
+        if len(self.missing) < MAX_MISSING:
+            self.missing.add(target[:MAX_TARGET])
         return None
 
     def _description(self, path: str) -> Description | Skipped:

@@ -1,0 +1,137 @@
+"""How well a site was read, by its index: pages without a place in the navigation, addresses that two pages share,
+entries and includes that lead nowhere, markup that was not read, and files that were left out.
+"""
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from service.markup.leftovers import leftovers
+from service.retrieval.search.words import PAGE_SHIFT
+from service.retrieval.site.layout import Kind, decode_layout
+
+FindingKind = Literal[
+    "same_address", "missing_entry", "missing_include", "leftover", "not_in_navigation", "skipped"
+]  # fmt: skip
+MAX_FINDINGS = 1_000
+"""Findings of each kind that are listed; the number counts all."""
+MISTAKES: frozenset[FindingKind] = frozenset(("same_address", "missing_entry", "missing_include", "leftover"))
+"""What is wrong with the site, or with how it was read; the other kinds may be as they should."""
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    path: str
+    detail: str
+    line: int = 0
+    """From 1; 0 for a finding of the whole file."""
+
+
+class Findings(Struct, frozen=True):
+    number: int
+    first: tuple[Finding, ...]
+
+
+class SiteCheck(Struct, frozen=True, rename="camel"):
+    """Facts about an index, and the findings of each kind in it."""
+
+    generator: Kind
+    commit: str
+    pages: int
+    sections: int
+    navigation_entries: int
+    """Pages that the navigation names; 0 where the site has none that is read."""
+    findings: Mapping[FindingKind, Findings]
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether there are no mistakes."""
+        return not any(self.findings[kind].number for kind in MISTAKES)
+
+
+def check_index(db: sqlite3.Connection) -> SiteCheck:
+    """Return the findings of an index, by its tables. Every section is read, which takes a while for a large site."""
+    meta = dict(db.execute("SELECT key, value FROM meta"))
+    layout = decode_layout(meta["layout"])
+    files = {path for (path,) in db.execute("SELECT path FROM files")}
+    entries = [path for path in layout.entries if path in files]
+    missing = [*layout.missing_entries, *(path for path in layout.entries if path not in files)]
+    findings: dict[FindingKind, Findings] = {
+        "same_address": _counted(_same_address(db)),
+        "missing_entry": _counted(
+            Finding(name, "The navigation names it, and there is no such page.") for name in missing
+        ),
+        "missing_include": _counted(
+            Finding(page, f"It shows {target}, which is not found.")
+            for page, target in db.execute("SELECT page, target FROM missing ORDER BY page, target")
+        ),
+        "leftover": _counted(_leftovers(db)),
+        "not_in_navigation": _counted(_not_in_navigation(db) if entries else ()),
+        "skipped": _counted(
+            Finding(path, reason) for path, reason in db.execute("SELECT path, reason FROM skipped ORDER BY path")
+        ),
+    }
+    return SiteCheck(layout.kind, meta["commit"], int(meta["pages"]), int(meta["sections"]), len(entries), findings)
+
+
+def _counted(found: Iterable[Finding]) -> Findings:
+    first: list[Finding] = []
+    number = 0
+    for number, one in enumerate(found, start=1):
+        if number <= MAX_FINDINGS:
+            first.append(one)
+    return Findings(number, tuple(first))
+
+
+def _same_address(db: sqlite3.Connection) -> Iterator[Finding]:
+    by_url: dict[str, str] = {}
+    for path, url in db.execute("SELECT path, url FROM pages ORDER BY path"):
+        other = by_url.setdefault(url.casefold(), path)
+        if other != path:
+            yield Finding(path, f"It has the address {url}, as {other} has.")
+
+
+def _not_in_navigation(db: sqlite3.Connection) -> Iterator[Finding]:
+    for path, url in db.execute("SELECT path, url FROM pages WHERE position < 0 ORDER BY path"):
+        yield Finding(path, f"The navigation does not name it; its address is {url}.")
+
+
+def _leftovers(db: sqlite3.Connection) -> Iterator[Finding]:
+    for path, heading, text, line in db.execute(
+        "SELECT pages.path, heading, text, start_line FROM sections"  # noqa: S608  (a number of ours)
+        f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} ORDER BY pages.path, sections.id"
+    ):
+        for one in leftovers(f"{heading}\n\n{zlib.decompress(text).decode()}"):
+            yield Finding(path, f"{one.kind}: {one.text}", line)
+
+
+def described(check: SiteCheck, *, shown: int) -> str:
+    """Return the check as text, with the first findings of each kind."""
+    lines = [f"{check.generator}: {check.pages:,} pages, {check.sections:,} sections, {_navigation(check)}"]
+    for kind, (one, several) in _NAMES.items():
+        found = check.findings[kind]
+        if found.number:
+            lines.append(f"{found.number:,} {one if found.number == 1 else several}")
+            lines += [f"  {at.path}{f':{at.line}' if at.line else ''}: {at.detail}" for at in found.first[:shown]]
+            if found.number > shown:
+                lines.append(f"  and {found.number - shown:,} more")
+    if check.is_clean:
+        lines.append("No mistakes were found.")
+    return "\n".join(lines)
+
+
+def _navigation(check: SiteCheck) -> str:
+    entries = check.navigation_entries
+    return f"{entries:,} of them in the navigation" if entries else "no navigation"
+
+
+_NAMES: Mapping[FindingKind, tuple[str, str]] = {
+    "same_address": ("page has the address of another", "pages have the address of another"),
+    "missing_entry": ("entry of the navigation has no page", "entries of the navigation have no page"),
+    "missing_include": ("include was not found", "includes were not found"),
+    "leftover": ("piece of markup was not read", "pieces of markup were not read"),
+    "not_in_navigation": ("page is not in the navigation", "pages are not in the navigation"),
+    "skipped": ("file was left out", "files and folders were left out"),
+}

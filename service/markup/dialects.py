@@ -12,6 +12,8 @@ class Dialect(Struct, frozen=True):
     """``.md`` files too; ``.mdx`` are in any case."""
     shortcodes: bool = False
     """Hugo's."""
+    vue: bool = False
+    """VitePress's: ``{{ }}`` and ``<script setup>`` in pages, files that ``<<<`` and ``<!--@include: -->`` name."""
     slugs: SlugStyle = "github"
     """How it makes anchors."""
 

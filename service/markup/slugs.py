@@ -9,6 +9,7 @@ Tried against the generators themselves (tests/retrieval/test_slugs.py):
 - python, python-unicode: Python-Markdown's ``toc``; pymdownx: pymdownx.slugs with ``case: lower``. Repeats end in
   ``_1``, and one that ends so already counts on.
 - docutils: ``make_id``, of Sphinx; the second of its kind is ``id1``.
+- vitepress: its ``slugify``; one that begins with a digit gets ``_`` before it.
 - mdn: spaces become ``_``; letter case and most punctuation go.
 """
 
@@ -17,12 +18,14 @@ import unicodedata
 from typing import Literal
 
 SlugStyle = Literal[
-    "github", "hugo", "hugo-ascii", "blackfriday", "python", "python-unicode", "pymdownx", "docutils", "mdn"
-]
+    "github", "hugo", "hugo-ascii", "blackfriday", "python", "python-unicode", "pymdownx", "docutils", "mdn",
+    "vitepress",
+]  # fmt: skip
 
 _GITHUB_SIMPLE = re.compile(r"[^a-z0-9_\- ]")
 _MDN_DROPPED = re.compile(r"[#\"$%&+,/:;=?@\[\\\]^`{|}~'()!*<>]")
 _COUNTED = re.compile(r"(.*)_([0-9]+)", re.DOTALL)
+_VITEPRESS_SPECIAL = re.compile(r"[\s~`!@#$%^&*()\-_+=\[\]{}|\\;:\"'\u201c\u201d\u2018\u2019<>,.?/]+")
 _CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 """Letters by their meaning, symbols by their category."""
 _DIGRAPHS = str.maketrans({"ß": "sz", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ħ": "h", "\u0131": "i", "ł": "l",
@@ -52,6 +55,9 @@ def slug(text: str, style: SlugStyle = "github") -> str:
         case "docutils":
             ascii_text = unicodedata.normalize("NFKD", text.lower().translate(_DIGRAPHS)).encode("ascii", "ignore")
             return re.sub(r"^[-0-9]+|-+$", "", re.sub(r"[^a-z0-9]+", "-", " ".join(ascii_text.decode().split())))
+        case "vitepress":
+            bare = re.sub(r"[\u0300-\u036f\0-\x1f]", "", unicodedata.normalize("NFKD", text))
+            return re.sub(r"^(?=\d)", "_", _VITEPRESS_SPECIAL.sub("-", bare).strip("-"), flags=re.ASCII).lower()
         case "mdn":
             return "_".join(_MDN_DROPPED.sub("", text).lower().split())
 
@@ -104,7 +110,7 @@ class Anchors:
                 return self._numbered(base or "heading", "-", 1)
             case "mdn":
                 return self._numbered(base, "_", 2)
-            case "github":
+            case "github" | "vitepress":
                 return self._numbered(base, "-", 1)
 
     def take(self, anchor: str) -> None:

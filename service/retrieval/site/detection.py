@@ -16,6 +16,7 @@ from service.retrieval.site.generators.mintlify import mintlify
 from service.retrieval.site.generators.mkdocs import mkdocs
 from service.retrieval.site.generators.plain import plain
 from service.retrieval.site.generators.sphinx import sphinx
+from service.retrieval.site.generators.vitepress import vitepress
 from service.retrieval.site.generators.website import WEBSITE, website
 from service.retrieval.site.layout import (
     DEPENDENCY_FOLDERS,
@@ -29,6 +30,7 @@ from service.retrieval.site.layout import (
 _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("mintlify", re.compile(r"(?:^|/)(?:docs|mint)\.json$")),
     ("docusaurus", re.compile(r"(?:^|/)(?:docusaurus\.config\.(?:[cm]?js|ts)|sidebars\.(?:[cm]?js|ts|json))$")),
+    ("vitepress", re.compile(r"(?:^|/)\.vitepress/config(?:/index)?\.m?[jt]s$")),
     ("mkdocs", re.compile(r"(?:^|/)mkdocs\.ya?ml$")),
     ("sphinx", re.compile(r"(?:^|/)conf\.py$")),
     (
@@ -40,6 +42,7 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 )
 _CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.")
 """Beginnings of the names of all of these: so only few files are compared with each pattern."""
+_VITEPRESS = ".vitepress/config"
 
 
 _OPENAPI_NAME = re.compile(r"openapi|swagger", re.IGNORECASE)
@@ -102,10 +105,10 @@ def _shown(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
 def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
     if WEBSITE in files:
         return website(files, read)
-    configs = [name for name in files if name[name.rfind("/") + 1 :].startswith(_CONFIG_NAMES)]
+    configs = [name for name in files if name[name.rfind("/") + 1 :].startswith(_CONFIG_NAMES) or _VITEPRESS in name]
     for kind, pattern in _CONFIGS:
-        found = [name for name in configs if pattern.search(name) and _related(dirname(name), docs_folder)]
-        for config in sorted(found, key=lambda name: (_distance(dirname(name), docs_folder), name))[:MAX_CONFIGS]:
+        found = [name for name in configs if pattern.search(name) and _related(_folder(name), docs_folder)]
+        for config in sorted(found, key=lambda name: (_distance(_folder(name), docs_folder), name))[:MAX_CONFIGS]:
             if _is_foreign(config, docs_folder):
                 continue
             layout = _READERS[kind](config, files, read, docs_folder)
@@ -121,8 +124,13 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
 def _is_foreign(config: str, docs_folder: str) -> bool:
     """Return whether a configuration belongs to a package of others, or to a tool."""
     below = config[len(docs_folder) :] if within(config, docs_folder) else config
-    names = below.strip("/").split("/")
+    names = _folder(below).strip("/").split("/")
     return any(name.startswith(".") or name in DEPENDENCY_FOLDERS or name == VENDORED for name in names)
+
+
+def _folder(config: str) -> str:
+    """Return the folder that a configuration is about."""
+    return dirname(config.partition(_VITEPRESS)[0] if _VITEPRESS in config else config)
 
 
 def _related(folder: str, docs_folder: str) -> bool:
@@ -142,4 +150,5 @@ _READERS: Mapping[str, Callable[[str, frozenset[str], Read, str], Layout | None]
     "mkdocs": mkdocs,
     "hugo": hugo,
     "sphinx": sphinx,
+    "vitepress": vitepress,
 }

@@ -73,6 +73,10 @@ class Layout(Struct, frozen=True, dict=True):
     """Pages that the navigation names and that do not exist, as it names them."""
     html_suffix: bool = False
     """Whether the addresses of pages end in ``.html``."""
+    moved: Mapping[str, str] = {}
+    """By path, the path that a page's address is made from instead."""
+    link_prefix: str = ""
+    """The beginning of all addresses that links on pages leave out."""
     language_suffixes: tuple[str, ...] = ()
     """Languages that may follow the name of a page, as in ``page.de.md``; Hugo's need no list."""
 
@@ -113,8 +117,8 @@ class Layout(Struct, frozen=True, dict=True):
         if _UNSEEN_NAMES.fullmatch(path.rpartition("/")[2]):
             return "Files of this name are for those who work on the repository."
         unseen = _UNSEEN_PATHS.get(self.kind)
-        if unseen is not None and unseen.search(path):
-            return "The site's generator shows files of this name only where the navigation names them."
+        if unseen is not None and unseen[0].search(path):
+            return unseen[1]
         if self.ignored.ignores(path[len(self.root) :].lstrip("/") if within(path, self.root) else inside[1]):
             return f"Excluded by {self.ignored.file}." if self.ignored.file else "Excluded by the site's configuration."
         return ""
@@ -171,6 +175,7 @@ class Layout(Struct, frozen=True, dict=True):
             return self.addresses[path], "", ""
         if path in self.descriptions:
             return self._address_of_description(path), "", ""
+        path = self.moved.get(path, path)
         mounted = self._mounted(path)
         if mounted is None:  # a page that only navigation knows
             mounted = ("\0", "", ""), path
@@ -222,6 +227,8 @@ class Layout(Struct, frozen=True, dict=True):
         """Return the last part of a page's address; empty for the page of a folder."""
         is_index = self._is_index(place.name, place.folders)
         if self.html_suffix:
+            if is_index and self.kind in _FOLDER_ADDRESSES:
+                return ""
             is_home = is_index and not place.folders and not place.prefix
             return "" if is_home else f"{'index' if is_index else place.name}.html"
         if is_index:
@@ -325,6 +332,8 @@ _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
     "sphinx": (*MARKDOWN_SUFFIXES, ".rst", ".ipynb"),
     "mkdocs": (*MARKDOWN_SUFFIXES, ".ipynb"),
     "hugo": (*MARKDOWN_SUFFIXES, ".html"),
+    "vitepress": (".md",),
+    "mdbook": (".md",),
 }
 """Suffixes of the files that each generator turns into pages; Markdown only for the others."""
 DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "bower_components"))
@@ -332,18 +341,25 @@ DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", 
 VENDORED = "vendor"
 """Such a folder where it is not among the pages of a site."""
 _UNSEEN = ("Folders of this name hold packages of others.", "Folders whose names begin with a dot are not read.")
-_BY_FILE: Mapping[Kind, tuple[str, ...]] = {"mkdocs": ("index", "README"), "sphinx": ("index",)}
+_BY_FILE: Mapping[Kind, tuple[str, ...]] = {
+    "mkdocs": ("index", "README"), "sphinx": ("index",), "vitepress": ("index",), "mdbook": ("index", "README"),
+    "gitbook": ("README", "readme"), "antora": ("index",),
+}  # fmt: skip
 """Generators whose addresses only the names of files decide, not front matter, and the names of a folder's own page."""
+_FOLDER_ADDRESSES: frozenset[Kind] = frozenset(("vitepress", "gitbook"))
+"""Generators whose addresses of folders end in a slash where those of pages end in ``.html``."""
 _UNSEEN_NAMES = re.compile(
     r"(?:LICEN[CS]E|CODE_OF_CONDUCT|AGENTS|CLAUDE|GEMINI|SKILL|PULL_REQUEST_TEMPLATE|ISSUE_TEMPLATE)\.\w+"
 )
 """Files for those who work on the repository; in lower case such a name is a page's."""
-_UNSEEN_PATHS: Mapping[Kind, re.Pattern[str]] = {
-    "mintlify": re.compile(
-        r"(?:^|/)(?:README|CONTRIBUTING|CHANGELOG|SECURITY)\.mdx?$|(?:^|/)_?snippets/", re.IGNORECASE
-    )
+_UNSEEN_PATHS: Mapping[Kind, tuple[re.Pattern[str], str]] = {
+    "mintlify": (
+        re.compile(r"(?:^|/)(?:README|CONTRIBUTING|CHANGELOG|SECURITY)\.mdx?$|(?:^|/)_?snippets/", re.IGNORECASE),
+        "The site's generator shows files of this name only where the navigation names them.",
+    ),
+    "vitepress": (re.compile(r"\[\w+\]"), "A program makes pages from it: their addresses and texts are not known."),
 }
-"""Files that a generator shows only where its navigation names them."""
+"""Files that a generator does not show under their own names unless its navigation names them, and why."""
 LANGUAGE = re.compile(r"[A-Za-z]{2}(?:[-_][A-Za-z]{2,4})?")
 LANGUAGES = frozenset(
     """

@@ -147,8 +147,9 @@ class SiteBuilder:
             page = site_page(self._layout, each, base)
             pages[page.path] = page
             paths.setdefault(_url_key(page.url), page.path)
-            if page.url.endswith(".html"):
-                paths.setdefault(_url_key(page.url.removesuffix(".html")), page.path)
+            for address in dict.fromkeys((page.url, page.url.removeprefix(self._layout.link_prefix))):
+                paths.setdefault(_url_key(address), page.path)
+                paths.setdefault(_url_key(address.removesuffix(".html")), page.path)
             redirects.extend(
                 (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url) for alias in each.aliases
             )
@@ -168,6 +169,8 @@ def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
     url, version, language = layout.resolve_url(page.path, page.front_matter, base)
     entry = layout.entries.get(page.path, NavEntry(-1))
     title = (entry.title if not page.has_own_title else "") or page.title or _title_of(page.path)
+    if layout.kind == "vitepress":  # the sidebar has names of its own, which are no titles
+        title = page.title or entry.title or _title_of(page.path)
     mounted = bool(version) and layout.kind == "docusaurus"
     newest = next((mount[2] for mount in layout.mounts if mount[2]), "")
     version = text_field(page.front_matter, "version") or entry.version or version

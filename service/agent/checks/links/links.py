@@ -35,6 +35,7 @@ from service.retrieval.site.navigation import Layout, detect_layout
 MAX_MOVED_COMPARED = 200
 CONFIGURATIONS = re.compile(
     r"(?:^|/)(?:docs|mint|versions)\.json$|(?:^|/)\.mintignore$|(?:^|/)mkdocs\.ya?ml$|(?:^|/)docusaurus\.config\.\w+$"
+    r"|(?:^|/)\.vitepress/(?!theme/|cache/|dist/)[\w./-]+\.(?:m?[jt]s|json)$"
     r"|(?:^|/)sidebars\.\w+$|(?:^|/)(?:hugo|config)\.(?:toml|ya?ml|json)$"
 )
 MAX_CONFIGURATIONS = 60

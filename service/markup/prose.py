@@ -3,7 +3,6 @@
 - Hugo's shortcodes are ``{{< >}}`` and ``{{% %}}``; ``{{</* */>}}`` shows one
   (gohugo.io/content-management/shortcodes).
 - Liquid's tags are ``{% %}`` (Jekyll, GitBook); of them, of shortcodes and of components, titles and the like are kept.
-- pymdownx.snippets shows a file by ``--8<-- "file"``, a section or lines of it by ``file:name`` and ``file:3:9``.
 - MDN's macros are ``{{name("argument", "text")}}``: cross-references show their text, the others are page furniture.
 
 The expressions are atomic, or short, where they could backtrack.
@@ -27,7 +26,6 @@ _PROSE = re.compile(
     r"|(?P<shown>\{\{[<%]/\*(?P<inner>[^\n]{0,500}?)\*/[>%]\}\})"
     r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
     r"|(?P<liquid>\{%-?(?P<liquid_call>(?>[^%\n]{0,500}))%\})"
-    r"|(?P<scissors>^[ \t]*-+8<-+[ \t]+[\"'](?P<cut>[^\"'\n]{1,500})[\"'][ \t]*$)"
     r"|(?P<macro>\{\{(?P<name>\s*+[A-Za-z_][\w.-]*+)\s*+(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
     r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
     r"|<(?P<raw>script|style|svg)\b" + ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
@@ -121,8 +119,6 @@ class Cleaner:
             return _macro_text(match["name"].strip(), match["arguments"])
         if match["url"] is not None:
             return match[0]
-        if match["scissors"] is not None:
-            return "" if self._shows(match["cut"]) else match[0]
         if match["raw"] is not None:
             return ""
         if match["tag"] is not None:

@@ -20,7 +20,8 @@ from service.markup.markdown import Markdown, without_comments
 from service.markup.prose import MAX_HEADING, MAX_LINKS, Cleaner, plain, shown_words, unmarked
 from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
-from service.retrieval.readers.includes import Include, OtherFiles
+from service.retrieval.readers.expansion import expanded
+from service.retrieval.readers.includes import Files, Include, OtherFiles
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
@@ -123,6 +124,8 @@ class _Reader:
         source = source.replace("\r\n", "\n").replace("\r", "\n")
         self._path = path
         self._dialect = dialect
+        files = Files(include)
+        source, self._numbers = expanded(source, dialect, files) if include is not None else (source, None)
         self._markup = Markdown(source, path=path, dialect=dialect)
         self._mdx = self._markup.mdx
         self._front_matter = self._markup.front_matter
@@ -130,7 +133,7 @@ class _Reader:
         self._body = self._markup.seen
         self._lines = self._body.split("\n")
         self._inline = Cleaner(dialect, mdx=self._mdx)
-        self._others = OtherFiles(dialect, include, _content)
+        self._others = OtherFiles(dialect, files, _content)
         self._inline.imported = self._others.import_snippets(source[self._markup.start :]) if self._mdx else frozenset()
         self._inline.includes = self._others.has
         self._anchors = Anchors(dialect.slugs)
@@ -156,6 +159,11 @@ class _Reader:
             links=tuple(self._links()),
             content=content,
         )
+
+    def _number(self, line: int) -> int:
+        """Return the number in the file, from 0, of a line of the page's own text."""
+        line += self._first
+        return line if self._numbers is None else self._numbers[min(line, len(self._numbers) - 1)]
 
     def _terms(self) -> Iterator[str]:
         """MDN names each term of a definition list, as a heading."""
@@ -229,7 +237,9 @@ class _Reader:
                     heading=heading.text,
                 )  # fmt: skip
         if not sections and (title or description or headings):
-            sections.append(PageSection("", (), "", description, self._first + 1, self._first + max(last, 1)))
+            sections.append(
+                PageSection("", (), "", description, 1 + self._number(0), 1 + self._number(max(last, 1) - 1))
+            )
         return tuple(sections), "\n\n".join(filter(None, content))
 
     def _add(
@@ -245,14 +255,18 @@ class _Reader:
     ) -> None:
         if not parts:
             if anchor:
-                sections.append(PageSection(heading, path, anchor, "", self._first + start + 1, self._first + end))
+                sections.append(
+                    PageSection(heading, path, anchor, "", 1 + self._number(start), 1 + self._number(end - 1))
+                )
             return
         groups = _grouped(parts)
         for index, group in enumerate(groups):
             first = start if index == 0 else group[0][0]
             after = groups[index + 1][0][0] if index + 1 < len(groups) else end
             text = "\n\n".join(text for _, _, text in group)
-            sections.append(PageSection(heading, path, anchor, text, self._first + first + 1, self._first + after))
+            sections.append(
+                PageSection(heading, path, anchor, text, 1 + self._number(first), 1 + self._number(after - 1))
+            )
 
     def _parts(self, start: int, end: int) -> list[tuple[int, int, str]]:
         """Cleaned blocks of prose and whole blocks of code between two lines, none of them empty."""
@@ -264,7 +278,7 @@ class _Reader:
                 continue
             self._prose(parts, at, first)
             after = min(after, end)
-            code = self._others.in_code(_code_text(self._lines[first:after], fenced=fenced))
+            code = _code_text(self._lines[first:after], fenced=fenced)
             if code.strip():
                 parts.append((first, after, code))
             at = after
@@ -312,7 +326,7 @@ class _Reader:
                 continue
             words = shown_words(link.tag, dict(link.attributes)) if link.attributes else []
             text = plain(self._cleaned(words[0] if words else link.label))
-            yield Link(href, text, self._markup.line_of(link.begin))
+            yield Link(href, text, 1 + self._number(self._markup.line_of(link.begin) - 1 - self._first))
 
     def _cleaned(self, text: str) -> str:
         return Cleaner(self._dialect, mdx=self._mdx).clean(text) if "{" in text or "<" in text else text

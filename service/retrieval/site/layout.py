@@ -262,7 +262,8 @@ class Layout(Struct, frozen=True, dict=True):
         target = target.replace("@site/", "/", 1)
         if len(target) > MAX_FACT or "\0" in target:
             return ()
-        first = tuple(join_path(folder, normpath(f"/{target}")) for folder in self.include_folders)
+        joined = (normpath(f"{folder}/{target}" if folder else target) for folder in self.include_folders)
+        first = tuple(path for path in joined if not path.startswith(("..", "/")))
         if not target.startswith("/"):
             found = normpath(f"{dirname(path)}/{target}".lstrip("/"))
             return first if found.startswith("..") else (*first, found)

@@ -1,0 +1,31 @@
+"""A page's text with the lines of other files where it names them, as generators put them there before they read it.
+
+Each syntax is one ``Expander`` in a module of its own, and one row of the table below: the sign that a page with it has
+somewhere, and a function of numbered lines. Lines of other files have the number of the line that names them.
+"""
+
+from collections.abc import Callable, Sequence
+
+from service.markup.dialects import Dialect
+from service.markup.front_matter import split_front_matter
+from service.retrieval.readers.includes import Files
+from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, snippets
+
+Expander = Callable[[Lines, Files, Dialect], Lines]
+_EXPANDERS: Sequence[tuple[str, Expander]] = (("8<-", snippets), ("{*", code_files), ("{!", files_in_braces))
+
+
+def expanded(text: str, dialect: Dialect, files: Files) -> tuple[str, Sequence[int] | None]:
+    """Return the text, and the number of each of its lines in the file, from 0; None where that is its own."""
+    wanted = [expander for sign, expander in _EXPANDERS if sign in text]
+    if not wanted:
+        return text, None
+    start = split_front_matter(text)[1]
+    first = text.count("\n", 0, start)
+    before: Lines = [(number, line) for number, line in enumerate(text[start:].split("\n"), first)]
+    lines = before
+    for expander in wanted:
+        lines = expander(lines, files, dialect)
+    if lines == before:
+        return text, None
+    return text[:start] + "\n".join(line for _, line in lines), [*range(first), *(number for number, _ in lines)]

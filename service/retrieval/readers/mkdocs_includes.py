@@ -1,0 +1,208 @@
+"""How pages of MkDocs name other files.
+
+- pymdownx.snippets (facelessuser.github.io/pymdown-extensions/extensions/snippets): ``--8<-- "file"`` on a line, or the
+  names of files between two lines ``--8<--``; ``file:3:9`` lines, ``file:name`` a section of it, ``;`` for none.
+- mdx_include and markdown-include: ``{! file !}``, with ``[ln:1-3,5]`` and ``>`` for the indentation of the line.
+- markdown-include-variants: ``{* file ln[1:3] hl[2] *}`` shows a program as code, with what it leaves out said.
+"""
+
+import re
+from collections.abc import Sequence
+from textwrap import dedent
+
+from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.front_matter import split_front_matter
+from service.markup.pages import is_markdown
+from service.retrieval.readers.includes import Files
+
+MAX_NESTED = 10
+Line = tuple[int, str]
+"""Number of the line in the page's file, from 0, and its text."""
+Lines = list[Line]
+
+_SCISSORS = re.compile(
+    r"(?P<space>[ \t]*)(?P<escape>;*)-+8<-+(?:[ \t]+(?P<quote>[\"'])(?P<name>[^\n]{1,500}?)(?P=quote)[ \t]*)?$"
+)
+_SECTION_MARK = re.compile(r"(;*)-+8<-+[ \t]+\[[ \t]*(start|end)[ \t]*:[ \t]*([a-z][-_0-9a-z]*)[ \t]*\]", re.IGNORECASE)
+_RANGES = re.compile(r"(?::-?\d*){1,2}(?:,-?\d*(?::-?\d*)?)*$")
+_SECTION = re.compile(r":([A-Za-z][-_0-9A-Za-z]*)$")
+_BRACES = re.compile(
+    r"(?P<escape>\\?)\{![+-]?>?[ \t]*(?P<name>[^\]|\[\n!]{1,500}?)[ \t]*(?:\[ln:(?P<lines>[\d.,-]{1,200})\])?[ \t]*"
+    r"(?:\|[^\n!]{0,50})?!\}"
+)
+_CODE_FILE = re.compile(r"(?P<space>[ \t]*)\{\*[ \t]*(?P<name>\S{1,500})(?P<options>[^\n]{0,500}?)\*\}[ \t]*$")
+_OPTION = re.compile(r"(\w+)\[([^\]]{1,300})\]")
+
+
+def snippets(lines: Lines, files: Files, dialect: Dialect) -> Lines:
+    """Put the files of pymdownx.snippets where they are named."""
+    return _Snippets(files, dialect).shown(lines, (), is_section=False)
+
+
+class _Snippets:
+    def __init__(self, files: Files, dialect: Dialect) -> None:
+        self._files, self._is_python = files, dialect.slugs in PYTHON_MARKDOWN
+
+    def shown(self, lines: Lines, above: tuple[str, ...], *, is_section: bool) -> Lines:
+        found: Lines = []
+        in_block = False
+        for number, line in lines:
+            match = _SCISSORS.match(line) if "8<-" in line else None
+            if match is None and not in_block:
+                kept = line if is_section or "8<-" not in line else _without_mark(line)
+                if kept is not None:
+                    found.append((number, kept))
+            elif match is not None and match["escape"]:
+                found.append((number, line.replace(";", "", 1)))
+            elif match is None:
+                name = line.strip()
+                indent = line[: len(line) - len(line.lstrip())]
+                found += self._file(name, indent, number, above) or [] if name else [(number, "")]
+            elif match["name"] is None:
+                in_block = not in_block
+            elif not in_block:
+                shown = self._file(match["name"].strip(), match["space"], number, above)
+                found += shown if shown is not None else [] if self._is_python else [(number, line)]
+        return found
+
+    def _file(self, name: str, indent: str, number: int, above: tuple[str, ...]) -> Lines | None:
+        """Return the lines of a file as its name says which; None where there is no such file."""
+        if name.startswith(";"):
+            return []
+        ranges, section = _RANGES.search(name), _SECTION.search(name)
+        file = name[: (ranges or section or re.search("$", name)).start()]  # type: ignore[union-attr]  # "$" fits
+        lines = self._files.lines(file) if file and file not in above and len(above) < MAX_NESTED else None
+        if lines is None:
+            return None
+        if ranges is not None:
+            lines = _dedented([line for one in ranges[0][1:].split(",") for line in _range(lines, one)])
+        elif section is not None:
+            lines = _dedented(_section(lines, section[1]))
+        elif is_markdown(file):
+            lines = _without_front_matter(lines)
+        nested = self.shown([(number, line) for line in lines], (*above, file), is_section=section is not None)
+        return [(number, indent + line if line else line) for number, line in nested]
+
+
+def _without_mark(line: str) -> str | None:
+    """Return a line that is not the mark of a section; None for a mark."""
+    mark = _SECTION_MARK.search(line)
+    if mark is None:
+        return line
+    return line[: mark.start()] + line[mark.start() + 1 :] if mark[1] else None
+
+
+def _range(lines: Sequence[str], written: str) -> Sequence[str]:
+    """``3:9``, ``3``, ``:9`` or ``-3:-1``: lines from 1, or from the end."""
+    first, _, last = written.partition(":")
+    start, end = int(first or 1), int(last) if last not in ("", "-") else None
+    begin = max(len(lines) + start, 0) if start < 0 else max(start - 1, 0)
+    return lines[begin : max(len(lines) + 1 + end, 0) if end is not None and end < 0 else end]
+
+
+def _section(lines: Sequence[str], name: str) -> list[str]:
+    found: list[str] = []
+    is_inside = False
+    for line in lines:
+        mark = _SECTION_MARK.search(line)
+        if mark is None or mark[1]:
+            if is_inside:
+                found.append(line if mark is None else line[: mark.start()] + line[mark.start() + 1 :])
+        elif mark[3] == name:
+            if mark[2].lower() == "end":
+                break
+            is_inside = True
+    return found
+
+
+def _dedented(lines: Sequence[str]) -> list[str]:
+    """Return the lines without the indentation that all of them have, so that code in a list can be shown anywhere."""
+    return dedent("\n".join(lines)).split("\n") if lines else []
+
+
+def _without_front_matter(lines: list[str]) -> list[str]:
+    text = "\n".join(lines)
+    return text[split_front_matter(text)[1] :].split("\n") if text.startswith("---") else lines
+
+
+def files_in_braces(lines: Lines, files: Files, dialect: Dialect) -> Lines:
+    """Put the files of ``{! file !}`` where they are named; one that does not exist leaves nothing in MkDocs."""
+    return _in_braces(lines, files, dialect, ())
+
+
+def _in_braces(lines: Lines, files: Files, dialect: Dialect, above: tuple[str, ...]) -> Lines:
+    found: Lines = []
+    for number, line in lines:
+        texts, at = [""], 0
+        for match in _BRACES.finditer(line) if "{!" in line else ():
+            texts[-1] += line[at : match.start()]
+            at = match.end()
+            shown = _file_in_braces(match, files, dialect, above)
+            indent = texts[-1] if not texts[-1].strip() else ""
+            texts[-1] += shown[0]
+            texts += [indent + one if one else one for one in shown[1:]]
+        texts[-1] += line[at:]
+        found += [(number, text) for text in texts]
+    return found
+
+
+def _file_in_braces(match: re.Match[str], files: Files, dialect: Dialect, above: tuple[str, ...]) -> list[str]:
+    """Return at least one line."""
+    if match["escape"]:
+        return [match[0][1:]]
+    name = match["name"].strip()
+    lines = files.lines(name) if name not in above and len(above) < MAX_NESTED else None
+    if lines is None:
+        return ["" if dialect.slugs in PYTHON_MARKDOWN else match[0]]
+    if match["lines"]:
+        lines = _slices(lines, match["lines"])
+    elif is_markdown(name):
+        lines = _without_front_matter(lines)
+    return [text for _, text in _in_braces([(0, line) for line in lines], files, dialect, (*above, name))] or [""]
+
+
+def _slices(lines: Sequence[str], written: str) -> list[str]:
+    """``1-3,5``: lines from 1. What mdx_include allows besides (columns, steps backwards) shows the lines."""
+    found: list[str] = []
+    for one in written.split(","):
+        first, dash, last = re.sub(r"\.\d*", "", one).partition("-")
+        start = int(first) if first.isdecimal() else 1
+        end = int(last) if last.isdecimal() else len(lines) if dash else start
+        found += lines[max(start - 1, 0) : end]
+    return found
+
+
+def code_files(lines: Lines, files: Files, dialect: Dialect) -> Lines:
+    """Show the programs of ``{* file *}`` as code: the lines that it names, else the whole file."""
+    found: Lines = []
+    for number, line in lines:
+        match = _CODE_FILE.match(line) if "{*" in line else None
+        shown = files.lines(match["name"]) if match is not None else None
+        if match is None or (shown is None and dialect.slugs not in PYTHON_MARKDOWN):
+            found.append((number, line))
+        elif shown is not None:
+            options = dict(_OPTION.findall(match["options"]))
+            suffix = match["name"].rpartition(".")[2]
+            title = options.get("title", "").strip("\"'")
+            code = _with_gaps(shown, options.get("ln", ""))
+            fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`{3,}", "\n".join(code)))])
+            head = [f"**{title}**", ""] if title else []
+            block = ["", *head, fence + ("python" if suffix == "py" else suffix), *code, fence, ""]
+            found += [(number, match["space"] + text if text else text) for text in block]
+    return found
+
+
+def _with_gaps(lines: Sequence[str], written: str) -> list[str]:
+    """``1:3,7``: lines from 1; ``0:0`` stands for all of them."""
+    ranges = sorted(
+        (int(first), int(last or first))
+        for first, _, last in (one.strip().partition(":") for one in written.split(","))
+        if first.strip().isdecimal() and (not last or last.strip().isdecimal())
+    )
+    if not ranges or ranges == [(0, 0)]:
+        return list(lines)
+    found = ["# Code above omitted", ""] if ranges[0][0] > 1 else []
+    for index, (first, last) in enumerate(ranges):
+        found += ["", "# Code here omitted", ""] if index else []
+        found += lines[max(first - 1, 0) : last]
+    return [*found, "", "# Code below omitted"] if ranges[-1][1] < len(lines) else found

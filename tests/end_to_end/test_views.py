@@ -61,8 +61,10 @@ async def test_search_as_you_type_marks_what_it_found(http, service, cli):
     body = {"query": "retry del", "pageSize": 3, "prefix": True, "highlights": True}
     async with http.post(url, json=body, headers=service.assistant) as response:
         (best, *_) = found = await response.json()
-    marked = {best["content"][start:end].casefold() for start, end in best["metadata"]["highlights"]["content"]}
-    assert any(word.startswith("del") for word in marked)
+    places = best["metadata"]["highlights"]
+    marked = [best["content"][start:end] for start, end in places["content"]]
+    marked += [best["metadata"]["heading"][start:end] for start, end in places["heading"]]
+    assert any(word.casefold().startswith("del") for word in marked), (marked, best)
     for result in found:
         del result["metadata"]["highlights"]
     assert found == (await cli("search", service.domain, "retry del", "--limit", "3", "--prefix"))["results"]

@@ -1,0 +1,3 @@
+export function fly() {
+  return 'up';
+}

@@ -1,0 +1,1 @@
+module.exports = {all: ['hull', 'deck/index', 'deck/mast']};

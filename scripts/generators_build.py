@@ -1,0 +1,53 @@
+"""Installs real generators and reads the pages that they make."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from lxml import html
+
+_APART = frozenset(("p", "li", "div", "pre", "td", "th", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "summary",
+                    "br", "tr", "button", "section", "blockquote", "ul", "ol", "figcaption"))  # fmt: skip
+_UNSEEN = frozenset(("script", "style", "button", "svg"))
+
+
+def npm_packages(work: Path, packages: tuple[str, ...]) -> Path:
+    """Return the folder of these packages, installed if they are not there yet."""
+    folder = (work / "packages").resolve()
+    wanted = folder / "installed"
+    if not wanted.exists() or wanted.read_text() != " ".join(packages):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"name": "generator", "private": true}')
+        run(["npm", "install", "--no-audit", "--no-fund", *packages], folder)
+        wanted.write_text(" ".join(packages))
+    return folder / "node_modules"
+
+
+def run(command: list[str | Path], folder: Path) -> None:
+    """Run a generator; raise SystemExit with its last words where it fails."""
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | {"CI": "1"})
+    if ended.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))}\n{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}")
+
+
+def visible_text(file: Path, part: str) -> str:
+    """Return the words of the first element that the XPath expression finds."""
+    elements = html.fromstring(file.read_bytes()).xpath(part)
+    words: list[str] = []
+    if elements:
+        _collect(elements[0], words)
+    return " ".join("".join(words).replace("\u200b", "").split())
+
+
+def _collect(element: html.HtmlElement, words: list[str]) -> None:
+    if element.tag in _UNSEEN or not isinstance(element.tag, str):
+        words.append(element.tail or "")
+        return
+    if element.tag in _APART:
+        words.append(" ")
+    words.append(element.text or "")
+    for child in element:
+        _collect(child, words)
+    if element.tag in _APART:
+        words.append(" ")
+    words.append(element.tail or "")

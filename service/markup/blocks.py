@@ -23,7 +23,7 @@ from service.markup.dialects import PYTHON_MARKDOWN, Dialect
 from service.markup.syntax import COMMENTS, ESM, TAG
 
 MAX_NESTING = 20
-_INDENTED_PROSE = re.compile(r"^(?:!!!|\?\?\?|===)", re.MULTILINE)
+_INDENTED_PROSE = re.compile(r"^[ \t]*(?:(?:!!!|\?\?\?\+?)[ \t]+\w|===[!+]?[ \t]+[\"'])", re.MULTILINE)
 _RULES_ENDED: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 _FENCE_END = re.compile(r"[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*")
 

@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from html import unescape
 
-from service.markup.dialects import Dialect
+from service.markup import python_markdown
+from service.markup.dialects import PYTHON_MARKDOWN, Dialect
 from service.markup.slugs import slug
 from service.markup.syntax import ATTRIBUTE, ATTRIBUTES, is_component
 
@@ -31,7 +32,7 @@ _PROSE = re.compile(
     r"|<(?P<raw>script|style|svg)\b" + ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
     r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*+|(?=>))(?P<attributes>" + ATTRIBUTES + r")/?>"
     r"|(?P<admonition>^[ \t]*:::++[ \t]*+(?P<box>[\w-]*+)[ \t]*+(?P<label>[^\n]{0,300})$)"
-    r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===\+?)[ \t]++(?P<callout_kind>[\w-]*+)[^\n\"]{0,100}+"
+    r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++(?P<callout_kind>[\w-]*+)[^\n\"]{0,100}+"
     r"(?:\"(?P<callout_label>[^\"\n]{0,300})\")?[ \t]*+$)"
     r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})",
     re.MULTILINE | re.DOTALL,
@@ -92,9 +93,12 @@ class Cleaner:
         """The imported components that the prose has used since the last look."""
         self._mdx = mdx
         self._slugs = dialect.slugs
+        self._is_python = dialect.slugs in PYTHON_MARKDOWN
         self._text = ""
 
     def clean(self, text: str) -> str:
+        if self._is_python:
+            text = python_markdown.shown(text)
         if _NOISE.search(text):
             self._text = text
             text = _PROSE.sub(self._replace, text)
@@ -127,7 +131,8 @@ class Cleaner:
             words = " ".join(filter(None, (match["box"].capitalize(), match["label"].strip().strip("[]"))))
             return f"**{words}**" if words else ""
         if match["callout"] is not None:
-            words = match["callout_label"] or match["callout_kind"].capitalize()
+            label = match["callout_label"]
+            words = match["callout_kind"].capitalize() if label is None else label
             return f"**{words}**\n"[: len(words) + 4] if words else ""
         if not self._mdx:
             return match[0]
@@ -168,7 +173,8 @@ class Cleaner:
         attributes = match["attributes"]
         if match["close"] or not attributes.strip():
             return self._gap(match, component, tag)
-        named = {key.lower(): unescape(a or b or c) for key, a, b, c in ATTRIBUTE.findall(attributes)}
+        values = ((key.lower(), unescape(a or b or c)) for key, a, b, c in ATTRIBUTE.findall(attributes))
+        named = {key: value for key, value in values if "{{" not in value}
         for key in ("id", "name") if tag == "a" else ("id",):
             if named.get(key):
                 self.anchors.add(named[key])

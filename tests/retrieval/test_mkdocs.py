@@ -1,7 +1,10 @@
 """MkDocs sites: which files are pages, in which order, where, and what a page shows."""
 
+import pytest
+
 from service.retrieval.site.navigation import detect_layout, make_site
 from service.retrieval.site.pages import PageReader
+from tests.retrieval.formats import page_of
 
 
 def site_of(files):
@@ -44,3 +47,37 @@ def test_folders_of_languages_are_one_site():
         ("/francais/b", "b fr", "fr"),
         ("/zh-hant/b", "b zh-hant", "zh-hant"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/// note | Mind *it*\n\nText.\n\n///\n\nMore.", "**Mind *it***\n\nText.\n\nMore."),
+        ("//// tab | One\n    select: true\n/// warning\nText.\n///\n////", "**One**\n\n**Warning**\nText."),
+        ("/// html | div.box\nText.\n///", "Text."),
+        ('!!! note ""\n    Text.', "Text."),
+        ('??? info inline end "Title"\n    Text.\n\n===! "Tab"\n\n    In it.', "**Title**\nText.\n\n**Tab**\n\nIn it."),
+        ("1. One\n\n    !!! tip\n\n        Text.", "1. One\n\n**Tip**\n\nText."),
+        ("::: pkg.Class\n    options:\n      members: [a]\n\nText.", "`pkg.Class`\n\nText."),
+        ("[TOC]\n\nHTML[^1] is.\n\n*[HTML]: Hyper\n\n[^1]: A note.", "HTML is.\n\nA note."),
+        ("[Go](b.md){ .md-button target=_blank }\n\nText.\n{: .lead #top }", "[Go](b.md)\n\nText."),
+        (
+            "Press ++ctrl+page-up++, see ==this==, `++x++` and `{ .y }`.",
+            "Press Ctrl+Page Up, see this, `++x++` and `{ .y }`.",
+        ),
+        ("Term\n\n:   What it is.", "Term\n\nWhat it is."),
+        (":material-check: Done {# hidden #}\n\n{{ macro(1) }}\n\n{% if x %}Yes{% endif %}", " Done\n\nYes"),
+        ('<div class="grid" markdown>\n\n- __Card__\n\n</div>\n\n<a title="{{ x }}">A</a>', "- __Card__\n\nA"),
+        ("if a == b and c == d, C++ or D++ {x} [^", "if a == b and c == d, C++ or D++ {x} [^"),
+    ],
+)
+def test_markup_of_extensions_is_shown_as_words(text, shown):
+    assert page_of({"mkdocs.yml": "site_name: S", "docs/a.md": text}, "docs/a.md").content == shown.strip()
+
+
+def test_headings_have_the_anchors_of_attribute_lists():
+    page = page_of(
+        {"mkdocs.yml": "site_name: S", "docs/a.md": "# T\n\n## A { .x #own y=z }\n\nT.\n\n## B { .c }\n\nT."},
+        "docs/a.md",
+    )
+    assert [(one.heading, one.anchor) for one in page.sections] == [("A", "own"), ("B", "b")]

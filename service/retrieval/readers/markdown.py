@@ -101,7 +101,9 @@ def parse_page(
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
-_HEADING_ID = re.compile(r"(?:\{:?\s*#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$")
+_HEADING_ID = re.compile(
+    r"(?:\{:?(?:[^{}#\n]{0,200}\s)?+#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$"
+)
 _TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
 _HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from textwrap import dedent
 
 from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.fences import fenced
 from service.markup.front_matter import split_front_matter
 from service.markup.pages import is_markdown
 from service.retrieval.readers.includes import Files
@@ -66,7 +67,7 @@ class _Snippets:
         return found
 
     def _file(self, name: str, indent: str, number: int, above: tuple[str, ...]) -> Lines | None:
-        """Return the lines of a file as its name says which; None where there is no such file."""
+        """Return the lines of a file as its name says which; None where it is not found."""
         if name.startswith(";"):
             return []
         ranges, section = _RANGES.search(name), _SECTION.search(name)
@@ -185,9 +186,8 @@ def code_files(lines: Lines, files: Files, dialect: Dialect) -> Lines:
             suffix = match["name"].rpartition(".")[2]
             title = options.get("title", "").strip("\"'")
             code = _with_gaps(shown, options.get("ln", ""))
-            fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`{3,}", "\n".join(code)))])
             head = [f"**{title}**", ""] if title else []
-            block = ["", *head, fence + ("python" if suffix == "py" else suffix), *code, fence, ""]
+            block = ["", *head, *fenced("\n".join(code), "python" if suffix == "py" else suffix).split("\n"), ""]
             found += [(number, match["space"] + text if text else text) for text in block]
     return found
 

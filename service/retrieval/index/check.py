@@ -56,7 +56,7 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
     meta = dict(db.execute("SELECT key, value FROM meta"))
     layout = decode_layout(meta["layout"])
     files = {path for (path,) in db.execute("SELECT path FROM files")}
-    entries = [path for path in layout.entries if path in files]
+    entries = [path for path, entry in layout.entries.items() if entry.order >= 0 and path in files]
     missing = [*layout.missing_entries, *(path for path in layout.entries if path not in files)]
     findings: dict[FindingKind, Findings] = {
         "same_address": _counted(_same_address(db)),

@@ -36,7 +36,7 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (
         "hugo",
         re.compile(
-            r"(?:^|/)(?:hugo\.(?:toml|ya?ml|json)|config/_default/(?:hugo|config)\.(?:toml|ya?ml)|config\.toml)$"
+            r"(?:^|/)(?:hugo\.(?:toml|ya?ml|json)|config/_default/(?:hugo|config)\.(?:toml|ya?ml|json)|config\.(?:toml|ya?ml|json))$"
         ),
     ),
 )
@@ -114,8 +114,7 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
             layout = _READERS[kind](config, files, read, docs_folder)
             if layout is not None and any(layout.is_page(name) for name in files):
                 return layout
-    for recognize in (mdn, hugo_by_folders):
-        layout = recognize(files, docs_folder)
+    for layout in (mdn(files, docs_folder), hugo_by_folders(files, read, docs_folder)):
         if layout is not None and any(layout.is_page(name) for name in files):
             return layout
     return plain(files, docs_folder)

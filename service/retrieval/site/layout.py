@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from service.markup.dialects import Dialect
 from service.markup.front_matter import FrontMatter, is_true, text_field
 from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES
+from service.retrieval.site.hugo_rules import HugoRules
 from service.retrieval.site.ignore_files import IgnoreRules
 
 Kind = Literal[
@@ -71,6 +72,9 @@ class Layout(Struct, frozen=True, dict=True):
     """Where files that pages include are looked for first."""
     missing_entries: tuple[str, ...] = ()
     """Pages that the navigation names and that do not exist, as it names them."""
+    hidden_pages: Mapping[str, str] = {}
+    """Files that are no pages, by path, and why."""
+    hugo: HugoRules | None = None
     html_suffix: bool = False
     """Whether the addresses of pages end in ``.html``."""
     moved: Mapping[str, str] = {}
@@ -78,7 +82,7 @@ class Layout(Struct, frozen=True, dict=True):
     link_prefix: str = ""
     """The beginning of all addresses that links on pages leave out."""
     language_suffixes: tuple[str, ...] = ()
-    """Languages that may follow the name of a page, as in ``page.de.md``; Hugo's need no list."""
+    """Languages that may follow the name of a page, as in ``page.de.md``."""
 
     @property
     def reading(self) -> tuple[object, ...]:
@@ -107,6 +111,8 @@ class Layout(Struct, frozen=True, dict=True):
         folder = self.unseen_folder(path)
         if folder:
             return _UNSEEN[folder.rpartition("/")[2].startswith(".")]
+        if path in self.hidden_pages:
+            return self.hidden_pages[path]
         inside = self._mounted(path)
         if inside is None:
             return f"Outside {self.root or 'the documentation'}, where the site has its pages."
@@ -176,32 +182,26 @@ class Layout(Struct, frozen=True, dict=True):
         if path in self.descriptions:
             return self._address_of_description(path), "", ""
         path = self.moved.get(path, path)
+        of_hugo = self.hugo.resolve(path, front_matter) if self.hugo is not None else None
+        if of_hugo is not None:
+            url, language = clean_url(of_hugo[0]), of_hugo[1]
+            first = self.below_mount(path)[1].partition("/")[0]
+            return (
+                url,
+                first if VERSION.fullmatch(first) else "",
+                self.entries[path].language if path in self.entries else language,
+            )
         mounted = self._mounted(path)
         if mounted is None:  # a page that only navigation knows
             mounted = ("\0", "", ""), path
         (prefix, version, language), inside = mounted
         place = _Place(path, base if prefix == "\0" else prefix, version, language, *_named(inside))
-        if self.kind == "hugo":
-            place = self._in_language(place)
-        elif self.language_suffixes:
+        if self.language_suffixes:
             place = self._by_suffix(place)
         if self.kind == "docusaurus" and not self.keep_numbers:
             place = replace(place, folders=[_unnumbered(part) for part in place.folders], name=_unnumbered(place.name))
         place = _with_nested(place)
         return clean_url(self._address(place, front_matter)), place.version, place.language
-
-    def _in_language(self, place: "_Place") -> "_Place":
-        """Hugo: a language may follow the name, as in ``page.de.md``, and addresses are in lower case."""
-        name, suffix = place.name, ""
-        if LANGUAGE.fullmatch(name.rpartition(".")[2]):
-            name, _, suffix = name.partition(".")
-        return replace(
-            place,
-            prefix=f"/{suffix}" if suffix and suffix != self.default_language else place.prefix,
-            language=suffix or place.language,
-            folders=[_lowered(part) for part in place.folders],
-            name=_lowered(name),
-        )
 
     def _by_suffix(self, place: "_Place") -> "_Place":
         name, _, language = place.name.rpartition(".")
@@ -297,10 +297,6 @@ class _Place(Struct, frozen=True):
 def _named(inside: str) -> tuple[list[str], str]:
     folder, _, file = inside.rpartition("/")
     return [part for part in folder.split("/") if part], file.rpartition(".")[0]
-
-
-def _lowered(part: str) -> str:
-    return part.lower().replace(" ", "-")
 
 
 def _unnumbered(part: str) -> str:

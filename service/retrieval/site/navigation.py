@@ -104,7 +104,7 @@ def _small(value: object) -> object:
 
 
 _PLACING = (
-    *("slug", "url", "permalink", "id", "aliases", "redirect_from"),
+    *("slug", "url", "permalink", "id", "aliases", "redirect_from", "title", "date", "publishDate"),
     *("version", "language", "lang", "locale", "tag", "tags", "groups"),
 )
 

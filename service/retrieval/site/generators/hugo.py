@@ -1,40 +1,75 @@
-"""Hugo: ``content``, a language's folder or suffix, ``_index.md``, ``url``, ``slug``, ``aliases``, lower case
-(gohugo.io/content-management/urls).
+"""Hugo: the folders of content, languages, cascades, bundles, and the order of sections and menus
+(gohugo.io/content-management). Addresses are in ``hugo_rules``.
 """
 
 import re
-from collections.abc import Mapping
-from posixpath import dirname
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from posixpath import normpath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from service.markup.dialects import Dialect
-from service.markup.front_matter import load_strings, load_toml
+from service.markup.front_matter import FrontMatter, is_true, list_field, split_front_matter, text_field
+from service.markup.pages import MARKDOWN_SUFFIXES
 from service.markup.slugs import SlugStyle
-from service.retrieval.site.layout import LANGUAGE, LANGUAGES, Layout, Read, join_path, read_text, within
+from service.retrieval.site.generators.hugo_config import (
+    Settings,
+    base_path,
+    is_on,
+    read_settings,
+    site_root,
+    table,
+    tables,
+    text,
+)
+from service.retrieval.site.hugo_rules import Cascade, ContentPage, HugoRules, Source
+from service.retrieval.site.layout import LANGUAGE, LANGUAGES, Layout, Mount, NavEntry, Read, join_path, within
 
+MAX_PAGES = 50_000
+"""Pages whose front matter is read for their order."""
+MAX_HEAD = 64 << 10
 _HUGO_SECTION = re.compile(r"_index(?:\.[a-z-]+)?\.md")
+_HUGO_SLUGS: Mapping[str, SlugStyle] = {"github-ascii": "hugo-ascii", "blackfriday": "blackfriday"}
+_CASCADED = frozenset(
+    ("url", "slug", "build", "draft", "headless", "publishDate", "publishdate", "expiryDate", "expirydate", "toc_hide")
+)
 
 
 def hugo(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
-    root = re.sub(r"/?config/_default$", "", dirname(config))
-    content = join_path(root, "content")
-    if not any(within(name, content) for name in files):
+    root = site_root(config)
+    settings = read_settings(config, files, read)
+    languages = _languages(settings)
+    sources = _sources(settings, root, languages)
+    if not any(within(name, source.folder) for name in files for source in sources):
         return None
-    default = ""
-    text = read_text(read, config)
-    try:
-        settings = load_toml(text) if config.endswith(".toml") else load_strings(text)
-        if isinstance(settings, dict):
-            default = str(settings.get("defaultContentLanguage") or settings.get("defaultcontentlanguage") or "")
-    except (ValueError, RecursionError):
-        pass  # its defaults then
-    found = re.search(r"autoHeadingIDType[\"']?\s*[:=]\s*[\"']?([\w-]{1,30})", text, re.IGNORECASE)
-    return _hugo_layout(content, files, docs_folder, default, _HUGO_SLUGS.get(found[1] if found else "", "hugo"))
+    default = text(settings, "defaultcontentlanguage").lower()
+    if not languages and len(sources) == 1:
+        found = _language_folders(sources[0].folder, files)
+        if found:
+            default = default if default in found else "en" if "en" in found else found[0]
+            sources = [Source(join_path(sources[0].folder, part), "", part.lower()) for part in found] + sources
+            languages = {part.lower(): {} for part in found}
+    if languages and default not in languages:
+        default = min(languages, key=lambda code: _weight(text(languages[code], "weight")))
+    anchors = text(table(settings, "markup", "goldmark", "parser"), "autoheadingidtype")
+    if is_on({"b": "blackfriday" in text(table(settings, "markup"), "defaultmarkdownhandler")}, "b"):
+        anchors = "blackfriday"
+    rules = HugoRules(
+        tuple(sources),
+        _prefixes(settings, languages, default),
+        default,
+        _permalinks(table(settings, "permalinks")),
+        _ugly(settings.get("uglyurls")),
+        is_on(settings, "disablepathtolower"),
+        tuple(_cascades(settings.get("cascade"), "", "")),
+        any_suffix=not languages,
+    )
+    return _Site(rules, files, read, docs_folder, settings).layout(_HUGO_SLUGS.get(anchors, "hugo"))
 
 
-_HUGO_SLUGS: Mapping[str, SlugStyle] = {"github-ascii": "hugo-ascii", "blackfriday": "blackfriday"}
-
-
-def hugo_by_folders(files: frozenset[str], docs_folder: str) -> Layout | None:
+def hugo_by_folders(files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
     """Without its configuration Hugo is known by ``content`` and its ``_index.md``."""
     sections = [
         name
@@ -47,22 +82,276 @@ def hugo_by_folders(files: frozenset[str], docs_folder: str) -> Layout | None:
         return None
     shallow = min(sections, key=lambda name: (name.count("/"), name))
     content = shallow[: shallow.index("content/") + len("content")]
-    return _hugo_layout(content, files, docs_folder, "", "hugo")
+    found = _language_folders(content, files)
+    default = "en" if not found or "en" in found else found[0].lower()
+    sources = [*(Source(join_path(content, part), "", part.lower()) for part in found), Source(content)]
+    prefixes = {part.lower(): "" if part.lower() == default else f"/{part.lower()}" for part in found}
+    rules = HugoRules(tuple(sources), prefixes, default if found else "", any_suffix=not found)
+    return _Site(rules, files, read, docs_folder, {}).layout("hugo")
 
 
-def _hugo_layout(content: str, files: frozenset[str], docs_folder: str, default: str, slugs: SlugStyle) -> Layout:
+def _language_folders(content: str, files: frozenset[str]) -> list[str]:
     inside = {name[len(content) + 1 :].split("/", 1)[0] for name in files if name.startswith(content + "/")}
-    languages = sorted(part for part in inside if LANGUAGE.fullmatch(part) and part[:2].lower() in LANGUAGES)
-    default = default if default in languages or (default and not languages) else "en"
-    if languages and default not in languages:
-        default = languages[0]
-    mounts = tuple((join_path(content, part), "" if part == default else f"/{part}", "", part) for part in languages)
-    return Layout(
-        "hugo",
-        docs_folder,
-        content,
-        Dialect(shortcodes=True, slugs=slugs),
-        ("",),
-        mounts=mounts,
-        default_language=default,
-    )
+    return sorted(part for part in inside if LANGUAGE.fullmatch(part) and part[:2].lower() in LANGUAGES)
+
+
+def _languages(settings: Settings) -> dict[str, Settings]:
+    disabled = {code.lower() for code in list_field(settings, "disablelanguages")}
+    every = {code: table(settings, "languages", code) for code in table(settings, "languages")}
+    return {code: one for code, one in every.items() if code not in disabled and not is_on(one, "disabled")}
+
+
+def _sources(settings: Settings, root: str, languages: Mapping[str, Settings]) -> list[Source]:
+    """Return the folders of content, those of mounts first: they take the place of the others."""
+    mounts: list[Source] = []
+    for one in tables(table(settings, "module").get("mounts")):
+        target = text(one, "target").strip("/")
+        if target != "content" and not target.startswith("content/"):
+            continue
+        listed = list_field(table(one, "sites", "matrix"), "languages")
+        language = text(one, "lang").lower() or (listed[0].lower() if len(listed) == 1 else "")
+        mounts.append(Source(_inside(root, text(one, "source")), target[len("content") :].strip("/"), language))
+    own = [
+        Source(_inside(root, text(one, "contentdir")), "", code)
+        for code, one in languages.items()
+        if text(one, "contentdir")
+    ]
+    if mounts or own:
+        return (
+            [*own, *mounts]
+            if any(not one.below for one in (*own, *mounts))
+            else [*own, *mounts, _content(settings, root)]
+        )
+    return [_content(settings, root)]
+
+
+def _content(settings: Settings, root: str) -> Source:
+    return Source(_inside(root, text(settings, "contentdir") or "content"))
+
+
+def _inside(root: str, folder: str) -> str:
+    found = normpath("/" + join_path(root, folder)).strip("/") if not folder.startswith("..") else folder
+    return normpath(join_path(root, folder)) if folder.startswith("..") else found
+
+
+def _prefixes(settings: Settings, languages: Mapping[str, Settings], default: str) -> dict[str, str]:
+    base = base_path(settings)
+    in_folder = is_on(settings, "defaultcontentlanguageinsubdir")
+    prefixes = {"": base}
+    for code, one in languages.items():
+        if text(one, "baseurl"):
+            prefixes[code] = base_path(one)
+        else:
+            prefixes[code] = base if code == default and not in_folder else f"{base}/{code}"
+    if not languages and default:
+        prefixes[default] = f"{base}/{default}" if in_folder else base
+    return prefixes
+
+
+def _permalinks(settings: Settings) -> dict[str, dict[str, str]]:
+    """Return the patterns by kind and section; patterns of a section alone are for its pages."""
+    found: dict[str, dict[str, str]] = {"page": {}, "section": {}}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            found.setdefault(key, {}).update({one.strip("/"): str(pattern)[:500] for one, pattern in value.items()})
+        elif isinstance(value, str):
+            found["page"][key.strip("/")] = value[:500]
+    return found
+
+
+def _ugly(value: object) -> frozenset[str]:
+    if isinstance(value, dict):
+        return frozenset(key for key in value if is_on(value, key))
+    return frozenset(("*",)) if is_on({"ugly": value}, "ugly") else frozenset()
+
+
+def _cascades(value: object, section: str, language: str) -> Iterator[Cascade]:
+    for one in tables(value):
+        target = next((table(one, key) for key in ("target", "_target") if table(one, key)), {})
+        values = {("build" if key == "_build" else key): each for key, each in one.items()}
+        languages = text(target, "lang") or text(table(target, "sites", "matrix"), "languages")
+        yield Cascade(
+            section, {key: each for key, each in values.items() if key in _CASCADED}, text(target, "path"),
+            text(target, "kind"), languages, language,
+        )  # fmt: skip
+
+
+def _weight(value: object) -> float:
+    """Return a weight for sorting: those without one, or with 0, come last."""
+    try:
+        return float(str(value)) or float("inf")
+    except ValueError:
+        return float("inf")
+
+
+class _Page(Struct):
+    path: str
+    at: ContentPage
+    front_matter: FrontMatter
+    menu_weight: float = float("inf")
+
+    @property
+    def key(self) -> tuple[float, float, str, str, str]:
+        """Hugo's order: weight, then the newest first, then the title, then the path."""
+        date = text_field(self.front_matter, "date")[:10]
+        newest = "".join(chr(0x10FFFF - ord(letter)) for letter in date) or chr(0x10FFFF)
+        title = text_field(self.front_matter, "linkTitle", "linktitle", "title") or self.at.name
+        return _weight(text_field(self.front_matter, "weight")), self.menu_weight, newest, title.casefold(), self.path
+
+
+class _Site:
+    def __init__(
+        self, rules: HugoRules, files: frozenset[str], read: Read, docs_folder: str, settings: Settings
+    ) -> None:
+        self._rules, self._files, self._read, self._docs_folder = rules, files, read, docs_folder
+        self._settings = settings
+        self._today = datetime.now(UTC).date().isoformat()
+
+    def layout(self, slugs: SlugStyle) -> Layout:
+        pages = self._pages()
+        sections = [page for page in pages if not page.at.name]
+        cascades = list(self._rules.cascades)
+        for page in sections:
+            cascades += _cascades(page.front_matter.get("cascade"), page.at.path.rstrip("/"), page.at.language)
+        rules = replace(self._rules, cascades=tuple(one for one in cascades if one.values))
+        hidden = dict(self._resources(pages))
+        for page in pages:
+            page.front_matter = rules.with_cascades(page.at, page.front_matter)
+            reason = self._why_hidden(page.front_matter)
+            if reason:
+                hidden.setdefault(page.path, reason)
+        shown = [page for page in pages if page.path not in hidden]
+        missing = tuple(self._menu_weights(shown))
+        mounts: list[Mount] = [(s.folder, rules.prefixes.get(s.language, ""), "", s.language) for s in rules.sources]
+        return Layout(
+            "hugo",
+            self._docs_folder,
+            rules.sources[-1].folder,
+            Dialect(shortcodes=True, slugs=slugs),
+            ("",),
+            self._entries(shown),
+            mounts=tuple(mounts),
+            default_language=rules.default_language,
+            missing_entries=missing,
+            hugo=rules,
+            hidden_pages=hidden,
+        )
+
+    def _pages(self) -> list[_Page]:
+        found: list[_Page] = []
+        for path in sorted(self._files):
+            if not path.lower().endswith((*MARKDOWN_SUFFIXES, ".html")) or len(found) >= MAX_PAGES:
+                continue
+            at = self._rules.content_page(path)
+            if at is not None:
+                head = (self._read(path) or b"")[:MAX_HEAD].decode("utf-8", "replace").lstrip("\ufeff")
+                found.append(_Page(path, at, split_front_matter(head.replace("\r\n", "\n"))[0]))
+        return found
+
+    def _resources(self, pages: list[_Page]) -> Iterator[tuple[str, str]]:
+        """Yield the files in page bundles, which are resources of their pages."""
+        bundles = {page.path.rpartition("/")[0]: page.path for page in pages if page.at.is_bundle}
+        for page in pages:
+            folder = page.path.rpartition("/")[0]
+            if page.at.is_bundle:
+                continue
+            while folder:
+                if folder in bundles:
+                    yield page.path, f"A resource of the page {bundles[folder]}."
+                    break
+                folder = folder.rpartition("/")[0]
+
+    def _why_hidden(self, front_matter: FrontMatter) -> str:
+        build = table(front_matter, "build") or table(front_matter, "_build")
+        if text(build, "render").lower() in ("never", "false", "link") or str(build.get("render")) == "False":
+            return "Its front matter, or that of a section above it, says that it is not rendered."
+        if is_true(front_matter, "headless"):
+            return "It is headless."
+        if is_true(front_matter, "draft") and not is_on(self._settings, "builddrafts"):
+            return "It is a draft."
+        published = text_field(front_matter, "publishDate", "publishdate", "date")[:10]
+        if _is_date(published) and published > self._today and not is_on(self._settings, "buildfuture"):
+            return f"It is published on {published}."
+        expired = text_field(front_matter, "expiryDate", "expirydate")[:10]
+        if _is_date(expired) and expired <= self._today and not is_on(self._settings, "buildexpired"):
+            return f"It expired on {expired}."
+        return ""
+
+    def _menu_weights(self, pages: list[_Page]) -> Iterator[str]:
+        """Give the pages in menus their weights; yield the pages that menus name and that do not exist."""
+        by_path: dict[str, list[_Page]] = {}
+        folders: set[str] = {"/"}
+        for page in pages:
+            by_path.setdefault(page.at.path, []).append(page)
+            for number in range(len(page.at.folders)):
+                folders.add("/" + "/".join(page.at.folders[: number + 1]).lower())
+            for one in _front_matter_menus(page.front_matter):
+                page.menu_weight = min(page.menu_weight, _weight(one.get("weight")))
+        taxonomies = {one.lower() for one in map(str, table(self._settings, "taxonomies").values())}
+        taxonomies |= {"tags", "categories"}
+        every = [
+            self._settings,
+            *(table(self._settings, "languages", code) for code in table(self._settings, "languages")),
+        ]
+        for settings in every:
+            for menu in (*table(settings, "menus").values(), *table(settings, "menu").values()):
+                for entry in tables(menu):
+                    named = text(entry, "pageref")
+                    path = "/" + named.strip("/").lower().removesuffix(".md").removesuffix("/_index").removesuffix(
+                        "/index"
+                    )
+                    for page in by_path.get(path, ()):
+                        page.menu_weight = min(page.menu_weight, _weight(entry.get("weight")))
+                    if named and path not in by_path and path not in folders and path.split("/")[1] not in taxonomies:
+                        yield named
+
+    def _entries(self, pages: list[_Page]) -> dict[str, NavEntry]:
+        """Return the pages in the order of the sections: a section's page, then its pages and sections together."""
+        children: dict[tuple[str, str], list[_Page]] = {}
+        for page in pages:
+            parent = page.at.folders if page.at.name else page.at.folders[:-1]
+            if page.at.kind != "home":
+                children.setdefault((page.at.language, "/".join(parent)), []).append(page)
+        known = {(page.at.language, "/".join(page.at.folders)) for page in pages if page.at.kind == "section"}
+        for language, folder in sorted(children):  # sections without a page of their own
+            while folder and (language, folder) not in known:
+                known.add((language, folder))
+                above = folder.rpartition("/")[0]
+                at = ContentPage(language, tuple(folder.split("/")), "")
+                children.setdefault((language, above), []).append(_Page("", at, {}))
+                folder = above
+        order: dict[str, NavEntry] = {}
+        languages = sorted(
+            {page.at.language for page in pages}, key=lambda one: (one != self._rules.default_language, one)
+        )
+        for language in languages:
+            homes = [page for page in pages if page.at.kind == "home" and page.at.language == language]
+            stack = [*sorted(children.get((language, ""), ()), key=lambda page: page.key, reverse=True), *homes]
+            while stack:
+                page = stack.pop()
+                if page.path:
+                    order[page.path] = self._entry(page, len(order))
+                if page.at.kind == "section":
+                    below = children.get((language, "/".join(page.at.folders)), ())
+                    stack += sorted(below, key=lambda one: one.key, reverse=True)
+        return order
+
+    def _entry(self, page: _Page, order: int) -> NavEntry:
+        build = table(page.front_matter, "build") or table(page.front_matter, "_build")
+        unlisted = text(build, "list").lower() in ("never", "false") or is_true(page.front_matter, "toc_hide")
+        title = text_field(page.front_matter, "linkTitle", "linktitle", "title")
+        is_known = page.at.language in self._rules.prefixes or page.at.language != self._rules.default_language
+        return NavEntry(-1 if unlisted else order, title[:500], language=page.at.language if is_known else "")
+
+
+def _is_date(text_: str) -> bool:
+    return re.fullmatch(r"\d{4}-\d\d-\d\d", text_) is not None
+
+
+def _front_matter_menus(front_matter: FrontMatter) -> list[Settings]:
+    """Return the entries that a page has in menus: names alone, or a table for each menu."""
+    for key in ("menus", "menu"):
+        found = front_matter.get(key)
+        if isinstance(found, dict):
+            return [one for one in found.values() if isinstance(one, dict)]
+    return []

@@ -14,6 +14,8 @@ class Dialect(Struct, frozen=True):
     """Hugo's."""
     vue: bool = False
     """VitePress's: ``{{ }}`` and ``<script setup>`` in pages, files that ``<<<`` and ``<!--@include: -->`` name."""
+    book: bool = False
+    """mdBook's: ``{{#include}}``, and lines of Rust that begin with ``# ``."""
     slugs: SlugStyle = "github"
     """How it makes anchors."""
 

@@ -14,6 +14,7 @@ from html import unescape
 
 from service.markup import python_markdown
 from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.front_matter import FrontMatter, text_field
 from service.markup.slugs import slug
 from service.markup.syntax import ATTRIBUTE, ATTRIBUTES, is_component
 
@@ -28,6 +29,9 @@ _PROSE = re.compile(
     r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
     r"|(?P<liquid>\{%-?(?P<liquid_call>(?>[^%\n]{0,500}))%\})"
     r"|(?P<macro>\{\{(?P<name>\s*+[A-Za-z_][\w.-]*+)\s*+(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
+    r"|(?P<alert>^(?P<quote>[ \t]*>[ \t>]*+)\[!(?P<alarm>[A-Za-z]{3,20})\][-+]?(?P<headline>[^\n]{0,300}))"
+    r"|(?P<toc>^[ \t]*\[\[toc\]\][ \t]*$)"
+    r"|(?P<mustache>\{\{(?P<expression>(?>[^{}]{0,1000}(?:\{[^{}]{0,500}\}[^{}]{0,500}){0,20}))\}\})"
     r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
     r"|<(?P<raw>script|style|svg)\b" + ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
     r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*+|(?=>))(?P<attributes>" + ATTRIBUTES + r")/?>"
@@ -37,7 +41,12 @@ _PROSE = re.compile(
     r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})",
     re.MULTILINE | re.DOTALL,
 )
-_NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===)", re.MULTILINE)
+_NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===|\[\[toc|>[ \t>]*\[!)", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\s*\$?frontmatter\.([\w-]{1,100})\s*")
+_ALERTS = frozenset(("note", "tip", "info", "important", "warning", "caution", "danger"))
+_UNNAMED_BOXES = frozenset(("code-group", "raw", "v-pre", "tabs", "steps"))
+"""Containers of which a reader sees only what is in them."""
+_BOX_ATTRIBUTES = re.compile(r"[ \t]*\{([^{}\n]*)\}[ \t]*$")
 _INCLUDING = frozenset(("include", "readfile", "snippet", "include_relative"))
 """Shortcodes and tags that show another file."""
 _WORDS = frozenset(
@@ -91,7 +100,9 @@ class Cleaner:
         """Whether there is such a file; it is then ``used``."""
         self.used: list[str] = []
         """The imported components that the prose has used since the last look."""
-        self._mdx = mdx
+        self.values: FrontMatter = {}
+        """The page's front matter, of which VitePress shows values."""
+        self._mdx, self._vue = mdx, dialect.vue
         self._slugs = dialect.slugs
         self._is_python = dialect.slugs in PYTHON_MARKDOWN
         self._text = ""
@@ -120,6 +131,8 @@ class Cleaner:
         if match["liquid"] is not None:
             return self._shortcode(match["liquid_call"].rstrip("- \t"))
         if match["macro"] is not None:
+            if self._vue:
+                return self._interpolated(match[0][2:-2])
             return _macro_text(match["name"].strip(), match["arguments"])
         if match["url"] is not None:
             return match[0]
@@ -128,8 +141,14 @@ class Cleaner:
         if match["tag"] is not None:
             return self._tag(match)
         if match["admonition"] is not None:
-            words = " ".join(filter(None, (match["box"].capitalize(), match["label"].strip().strip("[]"))))
+            words = _box_title(match["box"], match["label"])
             return f"**{words}**" if words else ""
+        if match["alert"] is not None:
+            if match["alarm"].lower() not in _ALERTS:
+                return match[0]
+            return f"{match['quote']}**{match['headline'].strip() or match['alarm'].capitalize()}**"
+        if match["toc"] is not None or match["mustache"] is not None:
+            return self._vue_text(match)
         if match["callout"] is not None:
             label = match["callout_label"]
             words = match["callout_kind"].capitalize() if label is None else label
@@ -137,6 +156,16 @@ class Cleaner:
         if not self._mdx:
             return match[0]
         return match["words"] or ""
+
+    def _vue_text(self, match: re.Match[str]) -> str:
+        if not self._vue:
+            return "" if self._mdx and match["toc"] is None else match[0]
+        return "" if match["toc"] is not None else self._interpolated(match["expression"])
+
+    def _interpolated(self, expression: str) -> str:
+        """Return what VitePress shows of an expression: a value of the front matter, as far as it is known."""
+        named = _FRONT_MATTER.fullmatch(expression)
+        return text_field(self.values, named[1]) if named is not None else ""
 
     def _shortcode(self, call: str) -> str:
         call = call.strip()
@@ -210,6 +239,18 @@ def shown_words(tag: str, attributes: Mapping[str, str]) -> list[str]:
         for key, value in attributes.items()
         if key in _WORDS and value.strip() and (component or key not in _ONLY_COMPONENTS)
     ]
+
+
+def _box_title(name: str, label: str) -> str:
+    """Return the title that a container ``:::`` shows: its own, else its kind."""
+    attributes = _BOX_ATTRIBUTES.search(label)
+    if attributes is not None:
+        label = label[: attributes.start()]
+        given = next((a or b for key, a, b, _ in ATTRIBUTE.findall(attributes[1]) if key in ("title", "label")), "")
+        label = label.strip() or given
+    label = label.strip()
+    label = label[1:-1] if label.startswith("[") and label.endswith("]") else label
+    return "" if name in _UNNAMED_BOXES else label or name.capitalize()
 
 
 def _no_file(_target: str) -> bool:

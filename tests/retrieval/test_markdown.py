@@ -114,7 +114,7 @@ def test_repeated_headings_are_numbered():
 
 
 def test_code_is_kept_whole():
-    code = '```python title="x.py"\n# not a heading\n\n\n<Card>{kept}</Card> {{< kept >}}\n```'
+    code = '```python linenums="1"\n# not a heading\n\n\n<Card>{kept}</Card> {{< kept >}}\n```'
     page = page_of(f"## Use\n\n{code}\n\nAfter.\n", "page.mdx", shortcodes=True)
     assert code in page.sections[0].text
     assert [s.heading for s in page.sections] == ["Use"]
@@ -160,8 +160,8 @@ def test_a_page_without_text_still_has_a_place():
         ('Use <Tooltip tip="It is fast">the cache</Tooltip>.', "Use the cache."),
         ("A{' '}<b>bold</b> word.", "A bold word."),
         ("Value: {props.value}.", "Value: ."),
-        (":::tip Mind this\nText.\n:::", "**Tip Mind this**\nText."),
-        (":::note[Title]\nText.\n:::", "**Note Title**\nText."),
+        (":::tip Mind this\nText.\n:::", "**Mind this**\nText."),
+        (":::note[Title]\nText.\n:::", "**Title**\nText."),
         ('<Steps>\n    <Step title="One">\n        Do it.\n    </Step>\n</Steps>', "**One**\n\nDo it."),
         ('<img src="x.png" alt="A cat" />', "**A cat**"),
         ("<style>\n.a { color: red }\n</style>\nText.", "Text."),

@@ -1,4 +1,8 @@
+import pytest
+
+from service.retrieval.site.navigation import detect_layout
 from tests.fakes.sites import read_site
+from tests.retrieval.formats import page_of
 
 PAGE = b"# A page\n\nText.\n"
 CONFIG = """
@@ -91,3 +95,77 @@ def test_vitepress_may_have_its_configuration_in_a_folder():
     }
     pages = read_site(files, docs_folder="docs").pages
     assert {page.url: page.order for page in pages.values()} == {"/a.html": -1, "/b.html": 0}
+
+
+PARTS = {
+    "docs/.vitepress/config.js": "export default {}",
+    "docs/parts/a.md": "---\ntitle: P\n---\nFirst.\n\n## Second\n\nThird.\n\n<!-- @include: ./sub/b.md -->",
+    "docs/parts/sub/b.md": "Deep.\n<!-- #region one -->\nOnly one.\n<!-- #endregion one -->",
+    "src/run.ts": "import a\n\n  // #region main\n  run(`a`)\n    deep() // [!code focus]\n  // #endregion main\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A.\n\n<!--@include: ../parts/a.md-->\n", "A.\n\nFirst.\n\n## Second\n\nThird.\n\nDeep.\n\nOnly one."),
+        ("<!-- @include: @/parts/a.md{4,6} -->", "First.\n\n## Second"),
+        ("A.\n<!--@include: ../parts/sub/b.md#one-->", "A.\nOnly one."),
+        ("A.\n<!--@include: ./gone.md-->", "A."),
+        ("<<< @/../src/run.ts#main{1 ts:line-numbers} [Run it]", "**Run it**\n```ts\nrun(`a`)\n  deep()\n```"),
+        ("- a\n  <<< ../../src/run.ts#main", "- a\n\n```ts\nrun(`a`)\n  deep()\n```"),
+        ("A.\n\n<<< @/gone.ts\n", "A."),
+        ("A.\n\n<<< @/../../../etc/passwd\n", "A."),
+        ("```md\n<<< @/x\n```", "```md\n<<< @/x\n```"),
+        ("Now.\n<!--@include: ./g/self.md-->", "Now."),
+    ],
+)
+def test_files_that_vitepress_pages_show_are_shown(text, shown):
+    assert page_of({**PARTS, "docs/g/x.md": text}, "docs/g/x.md").content == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::: details Click me {open}\nText.\n:::", "**Click me**\nText."),
+        (":::warning\nText.\n:::\n", "**Warning**\nText."),
+        ("::: code-group labels=[a]\n```js{1,3} [a.js]\nx()\n```\n:::", "**a.js**\n```js\nx()\n```"),
+        ("```ts:line-numbers=3 {1}\nx() // [!code ++]\n// [!code focus]\ny\n```", "```ts\nx()\ny\n```"),
+        ("::: raw\nText.\n:::", "Text."),
+        ("> [!NOTE]\n> Text.", "> **Note**\n> Text."),
+        ("> [!tip] Mind\n> Text.", "> **Mind**\n> Text."),
+        ("[[toc]]\n\nA {{ 1 + { a: 1 }.a }}{{ $frontmatter.who }} b `{{ c }}` <Badge text=\"new\" /> d", None),
+        ("<script setup>\nimport A from './A.vue'\n\nconst b = { c: 1 }\n</script>\n\nA.\n\n<A :b='b' />\n"
+         "<style>\n.a { b: c }\n</style>\n", "A."),
+    ],
+)  # fmt: skip
+def test_vitepress_markup_is_not_shown(text, shown):
+    page = page_of({**PARTS, "docs/x.md": f"---\nwho: me\n---\n{text}"}, "docs/x.md")
+    assert page.content == (shown or "A me b `{{ c }}` new  d")
+
+
+def test_vitepress_home_page_shows_its_front_matter():
+    text = """---
+layout: home
+hero: { name: Kite, text: Fly it, tagline: For <b>all</b>, actions: [{ text: Start, link: /guide/ }] }
+features: [{ icon: x, title: Fast, details: Very fast. }, { title: Small, link: /small }]
+---
+Own text {.lead}
+"""
+    page = page_of({**PARTS, "docs/index.md": text}, "docs/index.md")
+    assert page.title == "Kite"
+    assert page.sections[0].text == (
+        "Kite Fly it\n\nFor all\n\n[Start](/guide/)\n\n**Fast** Very fast.\n\n**[Small](/small)**"
+    )
+
+
+def test_vitepress_headings_have_its_anchors():
+    text = "# 1. A & B {#top}\n## 2.0 Ünï `x` <Badge text='n' />\n\na\n## Same\n\na\n## Same\n\na\n## C {.big}\n\na"
+    page = page_of({**PARTS, "docs/x.md": text}, "docs/x.md")
+    assert [section.anchor for section in page.sections] == ["_2-0-uni-x", "same", "same-1", "c"]
+    assert "top" in page.anchors
+
+
+def test_vitepress_pages_may_be_left_out_of_search():
+    layout = detect_layout(PARTS, lambda name: PARTS[name].encode())
+    assert layout.is_hidden({"search": "false"})

@@ -8,11 +8,18 @@ from collections.abc import Callable, Sequence
 
 from service.markup.dialects import Dialect
 from service.markup.front_matter import split_front_matter
+from service.retrieval.readers import vitepress_includes
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, snippets
 
 Expander = Callable[[Lines, Files, Dialect], Lines]
-_EXPANDERS: Sequence[tuple[str, Expander]] = (("8<-", snippets), ("{*", code_files), ("{!", files_in_braces))
+_EXPANDERS: Sequence[tuple[str, Expander]] = (
+    ("8<-", snippets),
+    ("{*", code_files),
+    ("{!", files_in_braces),
+    ("@include:", vitepress_includes.markdown_files),
+    ("<<<", vitepress_includes.code_files),
+)
 
 
 def expanded(text: str, dialect: Dialect, files: Files) -> tuple[str, Sequence[int] | None]:

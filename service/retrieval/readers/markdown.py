@@ -16,8 +16,10 @@ from service.domain.sites import Skipped
 from service.markup.blocks import Block
 from service.markup.dialects import PLAIN, Dialect
 from service.markup.front_matter import FrontMatter, text_field
+from service.markup.home_page import hero_name, home_text
 from service.markup.markdown import Markdown, without_comments
 from service.markup.prose import MAX_HEADING, MAX_LINKS, Cleaner, plain, shown_words, unmarked
+from service.markup.shown_code import shown_code
 from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.expansion import expanded
@@ -104,6 +106,8 @@ _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 _HEADING_ID = re.compile(
     r"(?:\{:?(?:[^{}#\n]{0,200}\s)?+#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$"
 )
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>")
+_HEADING_CLASS = re.compile(r"[ \t]*\{[.][^{}\n]{1,200}\}[ \t]*$")
 _TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
 _HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
 
@@ -147,6 +151,9 @@ class _Reader:
         title = text_field(self._front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle")
         top = next((h for h in headings if h.level == 1), None)
         description = plain(text_field(self._front_matter, "description", "summary"))
+        if self._dialect.vue:
+            self._inline.values = self._front_matter
+            title = title or hero_name(self._front_matter)
         sections, content = self._sections(headings, title, description)
         anchors = {h.anchor for h in headings} | self._inline.anchors
         if self._dialect.slugs == "mdn":
@@ -193,10 +200,14 @@ class _Reader:
         custom = _HEADING_ID.search(source)
         if custom is not None:
             source = source[: custom.start()]
+        elif self._dialect.vue:
+            source = _HEADING_CLASS.sub("", source)
         cleaned = self._inline.clean(source.strip())
         anchor = next(filter(None, custom.groups()), "") if custom is not None else ""
         if anchor:
             self._anchors.take(anchor)
+        elif self._dialect.vue:
+            anchor = self._anchors.of(unmarked(_TAG.sub("", source)))
         else:
             anchor = self._anchors.of(unmarked(_typographic(cleaned) if self._dialect.shortcodes else cleaned))
         return _Heading(block.first, block.after, block.level, plain(cleaned), anchor)
@@ -205,7 +216,10 @@ class _Reader:
         self, headings: Sequence[_Heading], title: str, description: str
     ) -> tuple[tuple[PageSection, ...], str]:
         sections: list[PageSection] = []
-        content: list[str] = []
+        home = home_text(self._front_matter) if self._dialect.vue else ""
+        content: list[str] = [home] if home else []
+        if home:
+            sections.append(PageSection("", (), "", home, 1, max(1, self._first)))
         above: list[tuple[int, str]] = []
         last = len(self._lines) - (len(self._lines) > 1 and not self._lines[-1])  # a line's end begins no other line
         bounds = [*headings, None]
@@ -281,6 +295,7 @@ class _Reader:
             self._prose(parts, at, first)
             after = min(after, end)
             code = _code_text(self._lines[first:after], fenced=fenced)
+            code = shown_code(code, self._dialect) if fenced else code
             if code.strip():
                 parts.append((first, after, code))
             at = after

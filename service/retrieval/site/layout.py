@@ -262,6 +262,9 @@ class Layout(Struct, frozen=True, dict=True):
         target = target.replace("@site/", "/", 1)
         if len(target) > MAX_FACT or "\0" in target:
             return ()
+        if self.kind == "vitepress" and target.startswith("@"):
+            found = normpath(f"{self.root}/{target[1:]}".lstrip("/"))
+            return () if found.startswith("..") else (found,)
         joined = (normpath(f"{folder}/{target}" if folder else target) for folder in self.include_folders)
         first = tuple(path for path in joined if not path.startswith(("..", "/")))
         if not target.startswith("/"):
@@ -277,6 +280,8 @@ class Layout(Struct, frozen=True, dict=True):
         ):
             return True
         if text_field(front_matter, "searchable").lower() == "false" or is_true(front_matter, "search_exclude"):
+            return True
+        if self.kind == "vitepress" and text_field(front_matter, "search").lower() == "false":
             return True
         build = front_matter.get("_build") or front_matter.get("build")
         return isinstance(build, dict) and text_field(build, "render").lower() in ("never", "false")

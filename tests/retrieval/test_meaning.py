@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, Unavailable
 from service.retrieval.index.vectors import Vectors, content_hash
+from service.retrieval.search.fusion import MEANING, join_meaning
 from service.retrieval.search.meaning import REST_SECONDS, Meaning
 from service.retrieval.search.query import SiteIndexes
+from service.retrieval.search.question import Terms
+from service.retrieval.search.ranking import Ranking
 from tests.fakes.embeddings import FakeEmbeddings
 from tests.retrieval.sites import DOMAIN, build
 
@@ -56,12 +59,37 @@ async def made(tmp_path, request):
     await made.index.close()
 
 
-async def test_ranks_by_words_and_by_meaning_count_alike(made):
+async def test_nearer_page_precedes_one_with_more_words(made):
     assert await made.paths("repair a car") == ["a.md", "b.md"]
     await made.embed_all()
-    told = await why(made)
-    assert told["b.md"].points == told["a.md"].points  # first by one, second by the other
-    assert next(iter(told)) == "a.md"  # and then words decide
+    assert await made.paths("repair a car") == ["b.md", "a.md"]
+
+
+def joined(words, near):
+    ranking = Ranking(Terms({}, (), {}), scores=dict(enumerate(words, 1)))
+    ranking.choose(list(ranking.scores))
+    join_meaning(ranking, near)
+    return {candidate.page: candidate.score for candidate in ranking.candidates}
+
+
+def test_meaning_counts_by_how_near_not_by_rank():
+    near = joined([9.0, 3.0, 3.0], {1: 0.50, 2: 0.52, 3: 0.8})
+    assert list(near) == [3, 1, 2]
+    assert near[3] == pytest.approx(1 / 3 + MEANING)
+    assert near[1] == pytest.approx(1.0)
+
+
+def test_cosines_that_hardly_differ_leave_the_words_order():
+    assert list(joined([9.0, 8.5, 3.0], {1: 0.800, 2: 0.801, 3: 0.803})) == [1, 2, 3]
+
+
+def test_page_without_vector_counts_by_its_words_for_both():
+    assert list(joined([9.0, 6.0, 3.0], {1: 0.2, 2: 0.7})) == [2, 1, 3]
+
+
+def test_words_decide_until_half_of_the_pages_are_embedded():
+    assert joined([9.0, 6.0, 3.0], {3: 0.7}) == {1: 9.0, 2: 6.0, 3: 3.0}
+    assert joined([9.0, 6.0], {}) == {1: 9.0, 2: 6.0}
 
 
 async def test_pages_of_like_meaning_precede_pages_of_the_words_only(made):

@@ -24,6 +24,7 @@ from service.ports.search_index import Explanation, Highlights, Page, SearchResu
 from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
+from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
 from service.retrieval.search.named import has_sign
 from service.retrieval.search.phrases import phrases_of, sections_with_phrases
@@ -207,20 +208,15 @@ class SiteIndex:
             ranking.scores[page] *= factor
 
     def _fuse(self, ranking: Ranking, nearness: Nearness) -> None:
-        """Order the first pages by both ranks (reciprocal rank fusion), by meaning as its nearest section is. A page
-        whose sections are not known yet has its rank by words for both.
-        """
-        sections = [hit.id for candidate in ranking.candidates for hit in candidate.sections]
-        hashes = self._hashes(sections)
-        near = nearness(list(dict.fromkeys(hashes.values())))
-        by_page: list[tuple[float, Candidate]] = []
-        for candidate in ranking.candidates:
-            known = {hit.id: near[key] for hit in candidate.sections if (key := hashes.get(hit.id)) in near and key}
-            if known:
-                by_page.append((max(known.values()), candidate))
-        for rank, (_, candidate) in enumerate(sorted(by_page, key=lambda item: -item[0]), start=1):
-            candidate.meaning_rank = rank
-        ranking.fuse()
+        """Join the order of the first pages with their nearness in meaning, which is that of their nearest section."""
+        hashes = self._hashes([hit.id for candidate in ranking.candidates for hit in candidate.sections])
+        near = nearness(list({key for key in hashes.values() if key}))
+        pages: dict[int, float] = {}
+        for section, key in hashes.items():
+            if key in near:
+                page = section >> PAGE_SHIFT
+                pages[page] = max(pages.get(page, -1.0), near[key])
+        join_meaning(ranking, pages)
 
     def _hashes(self, sections: Sequence[int]) -> dict[int, bytes]:
         asked = ",".join(map(str, sections))

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from lxml import html
@@ -21,6 +22,17 @@ def npm_packages(work: Path, packages: tuple[str, ...]) -> Path:
         run(["npm", "install", "--no-audit", "--no-fund", *packages], folder)
         wanted.write_text(" ".join(packages))
     return folder / "node_modules"
+
+
+def python_packages(work: Path, packages: tuple[str, ...]) -> Path:
+    """Return the Python of a virtual environment with these packages, made if it is not there yet."""
+    folder = (work / "packages").resolve()
+    python, wanted = folder / "bin" / "python", folder / "installed"
+    if not wanted.exists() or wanted.read_text() != " ".join(packages):
+        run([sys.executable, "-m", "venv", "--clear", folder], work)
+        run([python, "-m", "pip", "install", "--quiet", *packages], work)
+        wanted.write_text(" ".join(packages))
+    return python
 
 
 def run(command: list[str | Path], folder: Path) -> None:

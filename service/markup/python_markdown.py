@@ -40,7 +40,7 @@ _UNTITLED = frozenset(("html", "caption", "figure-caption", "table-caption", "de
 
 
 def shown(text: str) -> str:
-    """Return the text of Python-Markdown as CommonMark, with as many lines."""
+    """Return the text of Python-Markdown as CommonMark, every line kept."""
     return _MARKS.sub(_replaced, text) if _SIGNS.search(text) else text
 
 

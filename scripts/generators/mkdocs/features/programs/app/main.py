@@ -1,0 +1,4 @@
+from dock import Crane
+
+crane = Crane()
+crane.lift(9)

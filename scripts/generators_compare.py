@@ -93,7 +93,7 @@ def differences(expected: BuiltSite, reading: Reading) -> Iterator[str]:
         if built.title and page.title != built.title:
             yield f"{path} has the title {page.title!r}; it is {built.title!r}"
         if built.text:
-            yield from _differences_in_words(path, built.text, reading.pages[path])
+            yield from _differences_in_words(path, built.text, page.title, reading.pages[path])
     yield from _differences_in_order(expected, reading.site)
 
 
@@ -101,10 +101,10 @@ def _bare(url: str) -> str:
     return url.rstrip("/") or "/"
 
 
-def _differences_in_words(path: str, text: str, page: ParsedPage) -> Iterator[str]:
-    own = " ".join((page.title, *(f"{section.heading} {section.text}" for section in page.sections)))
+def _differences_in_words(path: str, text: str, title: str, page: ParsedPage) -> Iterator[str]:
+    own = " ".join((title, page.title, *(f"{section.heading} {section.text}" for section in page.sections)))
     shown, read = _words(text), _words(words_of(_FENCE.sub("", own)))
-    if read - shown - _words(page.title) - _words(page.description):
+    if read - shown - _words(page.title) - _words(title) - _words(page.description):
         yield f"{path} has words that readers do not see: {sorted(read - shown - _words(page.title))}"
     if shown - read:
         yield f"{path} lacks words that readers see: {sorted(shown - read)}"

@@ -1,8 +1,9 @@
-"""Samples built by MkDocs: a plugin of ours writes down each page's source, address and title, and the order of pages."""
+"""Samples built by MkDocs: a plugin writes down each page's source, address and title, and the order of pages."""
 
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from scripts.generators_build import python_packages, run, visible_text
 from scripts.generators_compare import BuiltPage, BuiltSite
@@ -54,14 +55,15 @@ def build(sample: Path, work: Path) -> BuiltSite:
     return found
 
 
-def _gather(site: dict[str, list[list[str]]], prefix: str, root: Path, found: BuiltSite) -> None:
+def _gather(site: dict[str, Any], prefix: str, root: Path, found: BuiltSite) -> None:
     """Add the pages of one language; those that it has from another one are that one's."""
     order = []
     for source, url, title, built in site["pages"]:
         path = str(Path(source).relative_to(root))
         if path not in found.pages:
             text = visible_text(Path(built), _PAGE) if Path(built).is_file() else ""
-            found.pages[path] = BuiltPage(f"{prefix}/{url}".replace("./", ""), title, text)
+            address = f"{prefix}/{url}".replace("./", "")
+            found.pages[path] = BuiltPage("/" if address == "/index.html" else address, title, text)
             order.append(source)
     listed = [str(Path(source).relative_to(root)) for source in site["order"] if source in order]
     found.navigation.append(listed)

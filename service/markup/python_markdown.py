@@ -26,7 +26,8 @@ _MARKS = re.compile(
     rf"|(?P<line>(?:^|(?<=\s))\{{(?::[ \t]*+|[ \t]*+(?=[#.])){_LIST}\}}[ \t]*$)"
     r"|(?P<comment>\{#(?![\w-])(?:[^#]|#(?!\})){0,2000}+#\})"
     r"|\+\+(?P<keys>[A-Za-z0-9-]{1,30}(?:\+[A-Za-z0-9-]{1,30}){0,5})\+\+"
-    r"|(?P<icon>:(?:material|octicons|fontawesome|simple)-[\w-]{1,100}:[ \t]?)"
+    r"|(?P<icon>:(?:material|octicons|fontawesome|simple)-[\w-]{1,100}:"
+    rf"(?:\{{[ \t]*+{_LIST}\}})?[ \t]?)"
     r"|(?<![=\w^])(?P<mark>==|\^\^)(?=[^\s=^])(?P<marked>[^\n=^]{1,300}?)(?<=\S)(?P=mark)(?![=^])"
     r"|^(?P<definition>[ \t]*:[ \t]{1,8})(?=\S)",
     re.MULTILINE,

@@ -38,7 +38,7 @@ def test_folders_of_languages_are_one_site():
     assert listed(files) == [
         ("/", "Home", "en"),
         ("/a", "a en", "en"),
-        ("/de", "Willkommen", "de"),
+        ("/de", "Home", "de"),
         ("/de/a", "a de", "de"),
         ("/francais/a", "a fr", "fr"),
         ("/zh-hant/a", "a zh-hant", "zh-hant"),
@@ -81,3 +81,13 @@ def test_headings_have_the_anchors_of_attribute_lists():
         "docs/a.md",
     )
     assert [(one.heading, one.anchor) for one in page.sections] == [("A", "own"), ("B", "b")]
+
+
+async def test_page_is_found_by_heading_and_navigation_title(site):
+    await site.fill({
+        "mkdocs.yml": "site_name: S\nnav:\n- Home: index.md\n- Mooring: ropes.md\n",
+        "docs/index.md": "# Welcome\n\nWords.\n",
+        "docs/ropes.md": "# Hawsers\n\nThick.\n",
+    })  # fmt: skip
+    assert await site.paths("hawsers") == ["docs/ropes.md"]
+    assert await site.paths("mooring") == ["docs/ropes.md"]

@@ -62,7 +62,7 @@ def test_pages_have_toctree_order_and_sphinx_addresses():
         ("docs/index.rst", "/", "Home"),
         ("docs/guide/start.rst", "/guide/start.html", "Start"),
         ("docs/guide/more.md", "/guide/more.html", "More"),
-        ("docs/api.rst", "/api.html", "Named"),
+        ("docs/api.rst", "/api.html", "API"),
     ]
     assert site.pages["docs/guide/more.md"].anchors == {"more", "a-b"}
     assert "begin" in site.pages["docs/guide/start.rst"].anchors

@@ -307,7 +307,7 @@ class _Indexing:
         for page in sorted(self._renamed - self._new):
             title, audience = self._tables.title_of(page)
             words.remove_names(page)
-            words.add_page(page, title, called(self._tables.names(page)), audience)
+            words.add_page(page, title, self._names(page, title), audience)
         words.finish()
         instructions = self._instructions()
         self._report_cut_rules(layout.ignored)
@@ -336,9 +336,14 @@ class _Indexing:
         left_out = len(self.left_out.found) + self.left_out.more
         return IndexReport(pages, sections, skipped, seconds, self._read, self._late, left_out)
 
+    def _names(self, page: int, title: str) -> str:
+        """Return what other pages call a page, and its own heading where the navigation gives it another title."""
+        own = self._tables.placed(page).title
+        return called({**self._tables.names(page), **({own: 1} if own not in ("", title) else {})})
+
     def _add_words(self, words: WordsWriter, page: int) -> None:
         title, audience = self._tables.title_of(page)
-        words.add_page(page, title, called(self._tables.names(page)), audience)
+        words.add_page(page, title, self._names(page, title), audience)
         for section in self._tables.sections_of(page):
             words.add_section(section.id, " / ".join(section.headings), section.text, audience)
 

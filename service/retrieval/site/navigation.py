@@ -168,9 +168,12 @@ def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
     """A page at its place, under the site's URL prefix."""
     url, version, language = layout.resolve_url(page.path, page.front_matter, base)
     entry = layout.entries.get(page.path, NavEntry(-1))
-    title = (entry.title if not page.has_own_title else "") or page.title or _title_of(page.path)
-    if layout.kind == "vitepress":  # the sidebar has names of its own, which are no titles
-        title = page.title or entry.title or _title_of(page.path)
+    titles = (
+        (entry.title, page.title) if layout.kind == "mkdocs" or not page.has_own_title else (page.title, entry.title)
+    )
+    if layout.kind in ("vitepress", "sphinx"):  # their lists of pages have names of their own, which are no titles
+        titles = (page.title, entry.title)
+    title = next(filter(None, titles), "") or _title_of(page.path)
     mounted = bool(version) and layout.kind == "docusaurus"
     newest = next((mount[2] for mount in layout.mounts if mount[2]), "")
     version = text_field(page.front_matter, "version") or entry.version or version

@@ -179,8 +179,7 @@ def _entries(layout: Layout, settings: Settings, files: frozenset[str], read: Re
         is_default = language == layout.default_language or not language
         for path, title in navigation(folder, own, plugins, settings.get("nav"), read):
             if path not in found:
-                # the titles of the default language's navigation are in that language
-                found[path] = NavEntry(len(found), title if is_default else "", "", language, is_default)
+                found[path] = NavEntry(len(found), title, "", language, is_default)
     return found
 
 

@@ -1,7 +1,7 @@
 import steel
 
 
-def hoist():
+def hoist() -> None:
     # --8<-- [start:lift]
     load = steel.take()
     if load:

@@ -1,2 +1,2 @@
-def run():
+def run() -> int:
     return 1

@@ -9,12 +9,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts import generators_docusaurus, generators_mkdocs
+from scripts import generators_docusaurus, generators_hugo, generators_mkdocs
 from scripts.generators_compare import SAMPLES, BuiltSite, differences, read_sample, samples, write, written
 
 Build = Callable[[Path, Path], BuiltSite]
 """A function of a sample and of a folder for the generator and its work, which it finds as it left it."""
-GENERATORS: Mapping[str, Build] = {"docusaurus": generators_docusaurus.build, "mkdocs": generators_mkdocs.build}
+GENERATORS: Mapping[str, Build] = {
+    "docusaurus": generators_docusaurus.build,
+    "hugo": generators_hugo.build,
+    "mkdocs": generators_mkdocs.build,
+}
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ All from strangers: sizes, depth and aliases are bounded before a parser sees th
 strings, lists and mappings only (no merge keys, no tags, no dates).
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ _INDENTED = re.compile(r"^ {300}(?=[^ \n]{0,200}[^ \n]:(?: |$))", re.MULTILINE)
 _DEEP_KEY = re.compile(r"(?:[\w-]{1,50}[ \t]*\.[ \t]*){20}")
 _SIMPLE_FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]++(\S(?:.*\S)?)", re.MULTILINE)
 _BEGIN = re.compile(r"\s*+(---|\+\+\+)[ \t\r]*\n")
+_JSON = re.compile(r"\s*+\{(?=\s*\"[\w.-]{1,100}\"\s*:)")
 _ENDS = {mark: re.compile(rf"^(?:{re.escape(mark)}|\.\.\.)[ \t\r]*(?:\n|\Z)", re.MULTILINE) for mark in ("---", "+++")}
 
 
@@ -93,7 +95,9 @@ def block_of(source: str) -> Block | None:
 def lines_of(source: str) -> int:
     """Return the number of lines that the front matter takes, its marks included."""
     block = block_of(source)
-    if block is None or not block.end:
+    if block is None:
+        return source.count("\n", 0, _json_block(source)[1])
+    if not block.end:
         return 0
     return source.count("\n", 0, block.end) + (source[block.end - 1] != "\n")
 
@@ -103,7 +107,9 @@ def split_front_matter(source: str) -> tuple[FrontMatter, int]:
     colon in it is the commonest mistake, and no reason to lose the page.
     """
     block = block_of(source)
-    if block is None or not block.end:
+    if block is None:
+        return _json_block(source)
+    if not block.end:
         return {}, 0
     try:
         front_matter = load_toml(block.text) if block.is_toml else load_strings(block.text)
@@ -114,6 +120,21 @@ def split_front_matter(source: str) -> tuple[FrontMatter, int]:
     if not isinstance(front_matter, dict):
         return {}, 0
     return {str(key): value for key, value in front_matter.items() if isinstance(key, str)}, block.end
+
+
+def _json_block(source: str) -> tuple[FrontMatter, int]:
+    """Return the front matter that is an object of JSON, as Hugo reads it, and where the page's own text begins."""
+    begin = _JSON.match(source)
+    if begin is None or _flow_depth(source[:MAX_FRONT_MATTER]) > MAX_DEPTH:
+        return {}, 0
+    try:
+        found, end = json.JSONDecoder().raw_decode(source[:MAX_FRONT_MATTER], begin.end() - 1)
+    except (ValueError, RecursionError):
+        return {}, 0
+    line_end = source.find("\n", end)
+    if not isinstance(found, dict) or source[end : line_end if line_end >= 0 else None].strip():
+        return {}, 0
+    return found, line_end + 1 if line_end >= 0 else len(source)
 
 
 def text_field(front_matter: FrontMatter, *names: str) -> str:

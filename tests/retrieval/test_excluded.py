@@ -22,7 +22,6 @@ def laid_out(names, *, docs_folder=""):
         (HUGO, "", "content/build/dist/b.md"),
         (["docs/a.md", "docs/vendor/b.md"], "docs", "docs/vendor/b.md"),
         (["files/en-us/a/index.md", "files/en-us/vendor/index.md"], "", "files/en-us/vendor/index.md"),
-        ({"mkdocs.yml": "site_name: x\nnav: [LICENSE.md]", "docs/LICENSE.md": ""}, "", "docs/LICENSE.md"),
     ],
 )
 def test_folder_of_any_name_among_pages_holds_pages(files, docs_folder, page):

@@ -60,9 +60,7 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
     missing = [*layout.missing_entries, *(path for path in layout.entries if path not in files)]
     findings: dict[FindingKind, Findings] = {
         "same_address": _counted(_same_address(db)),
-        "missing_entry": _counted(
-            Finding(name, "The navigation names it, and there is no such page.") for name in missing
-        ),
+        "missing_entry": _counted(Finding(name, "The navigation names it; the page is not there.") for name in missing),
         "missing_include": _counted(
             Finding(page, f"It shows {target}, which is not found.")
             for page, target in db.execute("SELECT page, target FROM missing ORDER BY page, target")

@@ -58,7 +58,7 @@ class ContentPage(Struct, frozen=True):
 
 
 class HugoRules(Struct, frozen=True, dict=True):
-    """What addresses depend on."""
+    """The parts of a configuration that addresses depend on."""
 
     sources: tuple[Source, ...]
     prefixes: Mapping[str, str] = {}
@@ -70,6 +70,8 @@ class HugoRules(Struct, frozen=True, dict=True):
     """Sections whose pages end in ``.html``; ``*`` for all."""
     keeps_case: bool = False
     cascades: tuple[Cascade, ...] = ()
+    sections: frozenset[str] = frozenset()
+    """Folders with a page of their own: others are part of the section above them, but for those at the top."""
     any_suffix: bool = False
     """Whether each code of a language may follow a name: the configuration is not there."""
 
@@ -151,7 +153,8 @@ class HugoRules(Struct, frozen=True, dict=True):
     def _expanded(self, pattern: str, page: ContentPage, front_matter: FrontMatter) -> str:
         date = _DATE.match(text_field(front_matter, "date", "publishDate", "publishdate"))
         slug, title = (text_field(front_matter, name) for name in ("slug", "title"))
-        sections = [self._part(part) for part in page.folders]
+        known = [0, *(n for n in range(1, len(page.folders)) if "/".join(page.folders[: n + 1]) in self.sections)]
+        sections = [self._part(page.folders[number]) for number in known if page.folders]
         name = self._part(page.name or (page.folders[-1] if page.folders else ""))
         words = {
             "title": self._part(title) or name,

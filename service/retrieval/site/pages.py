@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from service.domain.sites import Skipped
-from service.markup.front_matter import text_field
+from service.markup.front_matter import split_front_matter, text_field
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
 from service.retrieval.readers.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
 from service.retrieval.readers.openapi_pages import (
@@ -83,7 +83,7 @@ class PageReader:
             case "html" | "htm":
                 from service.retrieval.readers.html import parse_html
 
-                return parse_html(data, path)
+                return _with_front_matter(data, path, parse_html)
             case "ipynb":
                 return parse_notebook(data, path, self._layout.dialect)
         page = parse_page(data, path, self._layout.dialect, lambda target: self._included(path, target))
@@ -136,6 +136,23 @@ class PageReader:
                 if found is not None:
                     return found
         return None
+
+
+def _with_front_matter(
+    data: bytes, path: str, parse: Callable[[bytes, str], ParsedPage | Skipped]
+) -> ParsedPage | Skipped:
+    """Read a page of HTML that may begin with front matter, with its lines kept."""
+    if not data.lstrip().startswith((b"---", b"+++", b"{")):
+        return parse(data, path)
+    source = data.decode("utf-8", "replace")
+    front_matter, start = split_front_matter(source.replace("\r\n", "\n"))
+    if not front_matter:
+        return parse(data, path)
+    rest = source.replace("\r\n", "\n")
+    page = parse(("\n" * rest.count("\n", 0, start) + rest[start:]).encode(), path)
+    if isinstance(page, Skipped):
+        return page
+    return replace(page, front_matter=front_matter, title=text_field(front_matter, "title") or page.title)
 
 
 def _first_line(page: ParsedPage) -> int:

@@ -3,7 +3,7 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from posixpath import normpath
 
@@ -191,12 +191,18 @@ class _Page(Struct):
     menu_weight: float = float("inf")
 
     @property
-    def key(self) -> tuple[float, float, str, str, str]:
+    def key(self) -> tuple[float, str, str, str]:
         """Hugo's order: weight, then the newest first, then the title, then the path."""
         date = text_field(self.front_matter, "date")[:10]
         newest = "".join(chr(0x10FFFF - ord(letter)) for letter in date) or chr(0x10FFFF)
         title = text_field(self.front_matter, "linkTitle", "linktitle", "title") or self.at.name
-        return _weight(text_field(self.front_matter, "weight")), self.menu_weight, newest, title.casefold(), self.path
+        return _weight(text_field(self.front_matter, "weight")), newest, title.casefold(), self.path
+
+
+def _sorted(pages: Sequence[_Page]) -> list[_Page]:
+    """Return the pages of a section in Hugo's order; in that of a menu where it has most of them."""
+    by_menu = 2 * sum(page.menu_weight < float("inf") for page in pages) > len(pages)
+    return sorted(pages, key=lambda page: (page.menu_weight if by_menu else 0.0, page.key))
 
 
 class _Site:
@@ -213,7 +219,11 @@ class _Site:
         cascades = list(self._rules.cascades)
         for page in sections:
             cascades += _cascades(page.front_matter.get("cascade"), page.at.path.rstrip("/"), page.at.language)
-        rules = replace(self._rules, cascades=tuple(one for one in cascades if one.values))
+        rules = replace(
+            self._rules,
+            cascades=tuple(one for one in cascades if one.values),
+            sections=frozenset("/".join(page.at.folders) for page in sections),
+        )
         hidden = dict(self._resources(pages))
         for page in pages:
             page.front_matter = rules.with_cascades(page.at, page.front_matter)
@@ -307,33 +317,28 @@ class _Site:
 
     def _entries(self, pages: list[_Page]) -> dict[str, NavEntry]:
         """Return the pages in the order of the sections: a section's page, then its pages and sections together."""
-        children: dict[tuple[str, str], list[_Page]] = {}
+        known = {(page.at.language, page.at.folders) for page in pages if page.at.kind == "section"}
+        children: dict[tuple[str, tuple[str, ...]], list[_Page]] = {}
         for page in pages:
-            parent = page.at.folders if page.at.name else page.at.folders[:-1]
+            language, folders = page.at.language, page.at.folders if page.at.name else page.at.folders[:-1]
+            while len(folders) > 1 and (language, folders) not in known:
+                folders = folders[:-1]
+            if folders and (language, folders) not in known:  # at the top, each folder is a section
+                known.add((language, folders))
+                children.setdefault((language, ()), []).append(_Page("", ContentPage(language, folders, ""), {}))
             if page.at.kind != "home":
-                children.setdefault((page.at.language, "/".join(parent)), []).append(page)
-        known = {(page.at.language, "/".join(page.at.folders)) for page in pages if page.at.kind == "section"}
-        for language, folder in sorted(children):  # sections without a page of their own
-            while folder and (language, folder) not in known:
-                known.add((language, folder))
-                above = folder.rpartition("/")[0]
-                at = ContentPage(language, tuple(folder.split("/")), "")
-                children.setdefault((language, above), []).append(_Page("", at, {}))
-                folder = above
+                children.setdefault((language, folders), []).append(page)
         order: dict[str, NavEntry] = {}
-        languages = sorted(
-            {page.at.language for page in pages}, key=lambda one: (one != self._rules.default_language, one)
-        )
-        for language in languages:
+        first = self._rules.default_language
+        for language in sorted({page.at.language for page in pages}, key=lambda one: (one != first, one)):
             homes = [page for page in pages if page.at.kind == "home" and page.at.language == language]
-            stack = [*sorted(children.get((language, ""), ()), key=lambda page: page.key, reverse=True), *homes]
+            stack = [*reversed(_sorted(children.get((language, ()), ()))), *homes]
             while stack:
                 page = stack.pop()
                 if page.path:
                     order[page.path] = self._entry(page, len(order))
                 if page.at.kind == "section":
-                    below = children.get((language, "/".join(page.at.folders)), ())
-                    stack += sorted(below, key=lambda one: one.key, reverse=True)
+                    stack += reversed(_sorted(children.get((language, page.at.folders), ())))
         return order
 
     def _entry(self, page: _Page, order: int) -> NavEntry:

@@ -1,0 +1,10 @@
+"""The samples of Hugo are read as Hugo built them: addresses, titles, order and words."""
+
+import pytest
+
+from scripts.generators_compare import differences, read_sample, samples, written
+
+
+@pytest.mark.parametrize("name", sorted({*samples("hugo")} - {"kites"}))
+def test_sample_is_read_as_hugo_built_it(name):
+    assert list(differences(written("hugo", name), read_sample("hugo", name))) == []

@@ -102,7 +102,7 @@ def _bare(url: str) -> str:
 
 
 def _differences_in_words(path: str, text: str, title: str, page: ParsedPage) -> Iterator[str]:
-    own = " ".join((title, page.title, *(f"{section.heading} {section.text}" for section in page.sections)))
+    own = "\n".join((title, page.title, *(f"{section.heading}\n{section.text}" for section in page.sections)))
     shown, read = _words(text), _words(words_of(_FENCE.sub("", own)))
     if read - shown - _words(page.title) - _words(title) - _words(page.description):
         yield f"{path} has words that readers do not see: {sorted(read - shown - _words(page.title))}"

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts import generators_docusaurus, generators_hugo, generators_mkdocs
+from scripts import generators_docusaurus, generators_hugo, generators_mkdocs, generators_vitepress
 from scripts.generators_compare import SAMPLES, BuiltSite, differences, read_sample, samples, write, written
 
 Build = Callable[[Path, Path], BuiltSite]
@@ -18,6 +18,7 @@ GENERATORS: Mapping[str, Build] = {
     "docusaurus": generators_docusaurus.build,
     "hugo": generators_hugo.build,
     "mkdocs": generators_mkdocs.build,
+    "vitepress": generators_vitepress.build,
 }
 
 

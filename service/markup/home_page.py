@@ -26,7 +26,11 @@ def home_text(front_matter: FrontMatter) -> str:
     shown += [_linked(_text(each, "text"), _text(each, "link")) for each in _list(hero.get("actions"))]
     for feature in _list(front_matter.get("features")):
         title = _linked(_text(feature, "title"), _text(feature, "link"))
-        shown.append(" ".join(filter(None, (f"**{title}**" if title else "", _text(feature, "details")))))
+        shown.append(
+            " ".join(
+                filter(None, (f"**{title}**" if title else "", _text(feature, "details"), _text(feature, "linkText")))
+            )
+        )
     return "\n\n".join(filter(None, shown))
 
 

@@ -1,8 +1,15 @@
 import pytest
 
+from scripts.generators_compare import differences, read_sample, samples, written
 from service.retrieval.site.navigation import detect_layout
 from tests.fakes.sites import read_site
 from tests.retrieval.formats import page_of
+
+
+@pytest.mark.parametrize("name", samples("vitepress"))
+def test_sample_is_read_as_vitepress_built_it(name):
+    assert list(differences(written("vitepress", name), read_sample("vitepress", name))) == []
+
 
 PAGE = b"# A page\n\nText.\n"
 CONFIG = """

@@ -1,0 +1,7 @@
+import wind from "wind"
+
+// #region fly
+export function fly() {
+  return wind(3)
+}
+// #endregion fly

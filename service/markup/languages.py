@@ -73,6 +73,12 @@ NAMES = {
 """The languages that are known, with their names in English."""
 
 
+_SAME = {"no": "nb", "nn": "nb", "iw": "he", "in": "id", "cn": "zh", "jp": "ja", "kr": "ko", "ua": "uk"}
+"""Codes that stand for another one; the last ones are countries, which sites name folders by."""
+_OTHERS = frozenset("bg bn ca et fi hr hu lt lv ms sk sl sr ur".split())  # noqa: SIM905
+"""Languages that sites are in, without a list of words here."""
+
+
 def _weights(words: Mapping[str, str], each: float) -> dict[str, dict[str, float]]:
     """Return, by word, its weight for each language that has it."""
     having: dict[str, list[str]] = {}
@@ -142,6 +148,30 @@ def page_language(text: str) -> str:
 def base_language(tag: str) -> str:
     """Return the language of a tag such as ``pt-BR``."""
     return re.split(r"[-_]", tag.strip().casefold(), maxsplit=1)[0]
+
+
+def known_language(tag: str) -> str:
+    """Return the language of a tag, ``pt`` for ``pt_BR``; empty for what is none, such as a language of code."""
+    base = base_language(tag) if tag else ""
+    if base in NAMES:
+        return base
+    return _SAME.get(base, base if base in _OTHERS else "")
+
+
+def chinese_script(text: str) -> str:
+    """Return ``zh-hant`` for a text in traditional characters, else ``zh``: by the characters that only one of the two
+    national standards has.
+    """
+    traditional = sum(_is_encoded(one, "big5") - _is_encoded(one, "gb2312") for one in text[:MAX_CHARACTERS])
+    return "zh-hant" if traditional > 0 else "zh"
+
+
+def _is_encoded(character: str, encoding: str) -> bool:
+    try:
+        character.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def evidence(text: str) -> dict[str, float]:

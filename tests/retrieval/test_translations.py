@@ -2,8 +2,11 @@
 
 import pytest
 
-from service.markup.languages import page_language
+from service.domain.search import SearchFilter
+from service.markup.languages import chinese_script, page_language
+from service.ports.search_index import MaterialRequest
 from service.retrieval.site.translations import Copy, groups_of, text_language
+from tests.retrieval.sites import DOMAIN
 from tests.retrieval.test_navigation import site_of
 
 ENGLISH = (
@@ -100,3 +103,85 @@ def test_folder_with_a_code_for_a_name_is_no_language():
     assert groups_of({1: page("", "en", b"1"), 2: page("id", "en", b"2")}) == {}
     assert groups_of({1: page("", "en", b"1"), 2: page("id", "en", b"1")}) == {1: 1, 2: 1}
     assert groups_of({1: page("", "en", b"1"), 2: page("id", "id", b"2")}) == {1: 1, 2: 1}
+
+
+UNTRANSLATED = (
+    "# Webhooks\n\nA webhook is sent to your server when a job ends. It has a signature in one of its headers.\n"
+)
+TRANSLATED = {
+    "en/keys.md": ENGLISH,
+    "de/keys.md": GERMAN,
+    "fr/keys.md": FRENCH,
+    "en/webhooks.md": UNTRANSLATED,
+    "de/webhooks.md": UNTRANSLATED,
+    "en/limits.md": "# Limits\n\nYou can make ten requests in a second with a key; more of them are refused.\n",
+}
+
+
+@pytest.fixture
+async def translated(indexed):
+    await indexed.fill(TRANSLATED)
+    return indexed
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "first"),
+    [
+        ("How do I make a key?", {}, "en/keys.md"),
+        ("Wie lege ich einen Schlüssel an?", {}, "de/keys.md"),
+        ("Comment créer une clé ?", {}, "fr/keys.md"),
+        ("keys", {}, "en/keys.md"),
+        ("Schlüssel", {}, "de/keys.md"),
+        ("key", {"filter": SearchFilter(language="de")}, "de/keys.md"),
+        ("How do I make a key?", {"filter": SearchFilter(language="fr")}, "fr/keys.md"),
+        ("How do I make a key?", {"current_path": "/de/webhooks"}, "de/keys.md"),
+        ("webhook signature", {"filter": SearchFilter(language="de")}, "de/webhooks.md"),
+        ("webhook signature", {}, "en/webhooks.md"),
+        ("webhook signature", {"filter": SearchFilter(language="fr")}, "en/webhooks.md"),
+        ("requests in a second", {"filter": SearchFilter(language="fr")}, "en/limits.md"),
+        ("Welche Limits gibt es?", {}, "en/limits.md"),
+    ],
+)
+async def test_copies_are_one_result_for_the_reader(translated, query, options, first):
+    paths = await translated.paths(query, **options)
+    assert paths[0] == first
+    names = [path.partition("/")[2] for path in paths]
+    assert len(names) == len(set(names))
+
+
+async def test_material_has_one_copy_of_a_page(translated):
+    request = MaterialRequest(("How do I make a key?", "Schlüssel anlegen"), 4_000)
+    material = await translated.index.find_material(DOMAIN, request)
+    assert {section.path for section in material.sections} <= {"en/keys.md", "en/limits.md", "en/webhooks.md"}
+    assert material.sections[0].path == "en/keys.md"
+
+
+async def test_copy_is_shown_only_to_its_readers(indexed):
+    await indexed.fill({"en/keys.md": ENGLISH, "de/keys.md": f"---\ngroups: [staff]\n---\n{GERMAN}"})
+    german = SearchFilter(language="de")
+    assert await indexed.paths("make a key", filter=german) == ["en/keys.md"]
+    staff = SearchFilter(language="de", groups=("staff",))
+    assert await indexed.paths("make a key", filter=staff) == ["de/keys.md"]
+
+
+async def test_other_versions_come_after_all_pages(indexed):
+    keys = "# Keys\n\nMake a key in the settings. A key is a key.\n"
+    config = {"docusaurus.config.js": "module.exports = {}", "versions.json": '["2.0", "1.0"]'}
+    await indexed.fill(
+        {
+            **config,
+            "versioned_docs/version-2.0/keys.md": keys,
+            "versioned_docs/version-1.0/keys.md": keys,
+            "versioned_docs/version-2.0/other.md": "# Other\n\nThere is more, and at its end also a key.\n",
+        }
+    )
+    folder = "versioned_docs/version"
+    assert await indexed.paths("key") == [f"{folder}-2.0/keys.md", f"{folder}-2.0/other.md", f"{folder}-1.0/keys.md"]
+    assert await indexed.paths("key", current_path="/docs/1.0/keys") == [
+        f"{folder}-1.0/keys.md", f"{folder}-2.0/other.md", f"{folder}-2.0/keys.md"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "language"), [("如何建立專案與設定", "zh-hant"), ("如何创建项目并设置", "zh")])
+def test_script_of_chinese(text, language):
+    assert chinese_script(text) == language

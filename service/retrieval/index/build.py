@@ -323,6 +323,7 @@ class _Indexing:
                 "kind": layout.kind,
                 "layout": encode_layout(layout),
                 "base": self._base or "",
+                "language": self._tables.main_language(layout.default_language),
                 "pages": str(pages),
                 "sections": str(sections),
                 "renewed": str(renewed),

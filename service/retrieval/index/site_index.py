@@ -10,11 +10,13 @@ import sqlite3
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from pathlib import Path
 from posixpath import dirname
 
 from msgspec import Struct
 from msgspec.structs import replace
+from tantivy import Query, Schema
 
 from service.domain.errors import Invalid
 from service.domain.search import QueryWord, SearchFilter
@@ -22,6 +24,7 @@ from service.domain.sites import Skipped
 from service.markup.prose import words_of
 from service.ports.search_index import Explanation, Highlights, Page, SearchResult, Section
 from service.retrieval.index.check import SiteCheck, check_index
+from service.retrieval.index.copies import Copies
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.search.fusion import join_meaning
@@ -41,13 +44,17 @@ from service.retrieval.search.ranking import (
     rank_pages,
     score_sections,
 )
+from service.retrieval.search.rarity import known_part, sections_among, weighed_among
+from service.retrieval.search.reader import FACTORS, Languages, Open, Reader, reader_of
 from service.retrieval.search.runs import sections_with_run
 from service.retrieval.search.unfinished import read_unfinished
-from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words, restriction
+from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words
 from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 
 MAX_LIMIT = 100
 OLDER_VERSION = 0.8
+MOST_COPIES = 4
+"""Copies of a page, beside others of the same, that a ranking makes place for."""
 SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
 """Places in the navigation."""
@@ -96,6 +103,9 @@ class SiteIndex:
         self.instructions = str(meta.get("instructions", ""))
         self._guarded = self._db.execute("SELECT 1 FROM pages WHERE groups != '' LIMIT 1").fetchone() is not None
         self._words = Words.open(folder)
+        self._copies = Copies(self._db)
+        default = str(meta.get("language") or "en")
+        self._languages = Languages(self._copies.languages, default, self._copies.translated)
         self._links: PageAddresses | None = None
         self._positions = array("i", [-1])  # by page id, which are counted from 1
         self._older: set[int] = set()
@@ -124,7 +134,8 @@ class SiteIndex:
         limit = min(limit, MAX_LIMIT)
         if limit < 1:
             return SearchResult(self.commit, (), self.instructions)
-        ranking = self.ranking(query, wanted, current_path, nearness, count=limit, prefix=prefix)
+        reader = self.reader(query, wanted, current_path)
+        ranking = self.ranking(query, reader, current_path, nearness, count=limit, prefix=prefix)
         shown = self._shown(ranking, limit, explain=explain) if ranking is not None else ()
         if highlight and ranking is not None:
             shown = tuple(self._highlighted(section, ranking.terms.weights.keys()) for section in shown)
@@ -140,10 +151,27 @@ class SiteIndex:
 
     # Ranking
 
+    def reader(self, query: str, wanted: SearchFilter, current_path: str) -> Reader:
+        """Return the reader of a question, for whom pages are ranked."""
+        row = self._page_at(current_path) if current_path else None
+        current = self._copies.reader_on(row.id) if row is not None else Open()
+        return reader_of(
+            query, wanted, self._languages, lambda text, own: known_part(text, self._words, own),
+            current=current, guarded=self._guarded,
+        )  # fmt: skip
+
+    def shown(self, pages: Sequence[int], reader: Reader) -> list[int]:
+        """Return pages without their copies, as the reader is shown them."""
+        return self._copies.shown(pages, reader, partial(self._allowed, reader=reader))
+
+    def _allowed(self, pages: Sequence[int], reader: Reader) -> Sequence[int]:
+        only = reader.only(PAGES)
+        return pages if only is None else self._words.allowed_pages(pages, only)
+
     def ranking(
         self,
         query: str,
-        wanted: SearchFilter,
+        reader: Reader,
         current_path: str,
         nearness: Nearness | None,
         *,
@@ -154,48 +182,72 @@ class SiteIndex:
         if prefix:
             terms = read_unfinished(
                 query, self._words, self._near_terms,
-                only_sections=restriction(wanted, SECTIONS, guarded=self._guarded),
-                only_pages=restriction(wanted, PAGES, guarded=self._guarded),
+                only_sections=reader.only(SECTIONS), only_pages=reader.only(PAGES),
             )  # fmt: skip
         else:
             terms = read_question(query, self._words, self._near_terms)
         if not terms.weights:
             return None
-        ranking = self._ranked(terms, wanted, current_path, count=count if nearness is None else FUSED_PAGES)
+        ranking = self._ranked(terms, reader, current_path, count=count if nearness is None else FUSED_PAGES)
         if nearness is not None:
             self._fuse(ranking, nearness)
         phrases = phrases_of(query)
         if phrases:
-            only = restriction(wanted, SECTIONS, guarded=self._guarded)
-            ranking.lead(sections_with_phrases(self._words, phrases, only))
+            found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS))
+            found = found or sections_with_phrases(self._words, phrases, reader.only(SECTIONS))
+            ranking.lead({page: found[page] for page in self.shown(list(found), reader) if page in found})
         return ranking
 
-    def section_scores(self, ranking: Ranking, pages: Sequence[int], wanted: SearchFilter) -> dict[int, float]:
+    def section_scores(self, ranking: Ranking, pages: Sequence[int], reader: Reader) -> dict[int, float]:
         """Return the scores of all sections of these pages that match, by id."""
-        only = restriction(wanted, SECTIONS, guarded=self._guarded)
-        return score_sections(self._words, ranking.terms, pages, only)
+        return score_sections(self._words, ranking.terms, pages, reader.only(SECTIONS))
 
-    def sections_with_run(self, query: str, wanted: SearchFilter) -> list[int]:
+    def sections_with_run(self, query: str, reader: Reader) -> list[int]:
         """Return the few sections that have several words of a query in a row; none where many have them."""
-        only = restriction(wanted, SECTIONS, guarded=self._guarded)
-        return sections_with_run(self._words, query, only)
+        found = sections_with_run(self._words, query, reader.own(SECTIONS))
+        return found or sections_with_run(self._words, query, reader.only(SECTIONS))
 
     def coverage(self, ranking: Ranking, page: int) -> float:
         """Return the part of the question's words, weighed by rarity, that a page has: 0 .. 1."""
         return coverage(self._words, ranking.terms, page)
 
-    def _ranked(self, terms: Terms, wanted: SearchFilter, current_path: str, *, count: int) -> Ranking:
-        only = [restriction(wanted, schema, guarded=self._guarded) for schema in (SECTIONS, PAGES)]
-        ranking, first = rank_pages(self._words, terms, only_sections=only[0], only_pages=only[1], count=count)
-        self._reward_place(ranking, first, current_path)
+    def _ranked(self, terms: Terms, reader: Reader, current_path: str, *, count: int) -> Ranking:
+        """Rank the pages in the reader's language by themselves, so that the many others do not crowd them out."""
+        count *= min(MOST_COPIES, self._copies.most)
+        terms = self._weighed(terms, reader)
+        ranking, first = self._rank(terms, reader.own, count)
+        if reader.is_divided:
+            others, further = self._rank(terms, reader.others, count)
+            ranking.add(others)
+            first += self._copies.foreign(further, reader)
+        self._reward_place(ranking, first, current_path, reader)
+        if self._copies.most > 1:
+            allowed = partial(self._allowed, reader=reader)
+            first = self._copies.collapse(ranking, first, reader, allowed, self._section_count)
         ranking.choose(first)
         return ranking
 
-    def _reward_place(self, ranking: Ranking, first: Sequence[int], current_path: str) -> None:
+    def _rank(self, terms: Terms, only: Callable[[Schema], Query | None], count: int) -> tuple[Ranking, list[int]]:
+        return rank_pages(self._words, terms, only_sections=only(SECTIONS), only_pages=only(PAGES), count=count)
+
+    def _weighed(self, terms: Terms, reader: Reader) -> Terms:
+        own = reader.own(SECTIONS) if reader.is_divided else None
+        if own is None:
+            return terms
+        return weighed_among(terms, self._words, own, max(1, sections_among(self._words, own)))
+
+    def _section_count(self, page: int) -> int:
+        (count,) = self._db.execute(
+            "SELECT count(*) FROM sections WHERE id BETWEEN ? AND ?", section_ids(page)
+        ).fetchone()
+        return int(count)
+
+    def _reward_place(self, ranking: Ranking, first: Sequence[int], current_path: str, reader: Reader) -> None:
         current = self._page_at(current_path) if current_path else None
         rows = self._pages(first) if current is not None else {}
         for page in first:
             factor = OLDER_VERSION if page in self._older else 1.0
+            factor *= FACTORS[self._copies.level(page, reader)] if reader.is_divided else 1.0
             if current is not None:
                 here, there = self._positions[current.id], self._positions[page]
                 if page == current.id:
@@ -331,28 +383,29 @@ class SiteIndex:
         row = self._page_at(path)
         return row.id if row is not None and self._is_for(row.id, readers) else None
 
-    def named_pages(self, names: Sequence[str], wanted: SearchFilter) -> list[int]:
+    def named_pages(self, names: Sequence[str], reader: Reader) -> list[int]:
         """Return the pages that may be found, by title, path or URL."""
         found: dict[int, None] = {}
-        only = restriction(wanted, PAGES, guarded=self._guarded)
+        only = reader.only(PAGES)
         for name in names[:MAX_NAMED]:
             row = self._page_at(name)
             for page in self._words.titled(name, only, at=row.id if row is not None else None):
                 found[page] = None
-        return list(found)
+        return self.shown(list(found), reader)
 
-    def titled_pages(self, title: str, wanted: SearchFilter) -> list[int]:
+    def titled_pages(self, title: str, reader: Reader) -> list[int]:
         """Return the pages whose title is this one, but for endings such as a plural's."""
-        only = restriction(wanted, PAGES, guarded=self._guarded)
+        only = reader.only(PAGES)
         rows = self._pages(self._words.with_title(title, only, MAX_NAMED))
         terms = sorted(self._words.terms(title))
-        return [page for page, row in rows.items() if sorted(self._words.terms(row.title)) == terms]
+        same = [page for page, row in rows.items() if sorted(self._words.terms(row.title)) == terms]
+        return self.shown(same, reader)
 
-    def pages_with_sign(self, sign: str, wanted: SearchFilter) -> list[int]:
+    def pages_with_sign(self, sign: str, reader: Reader) -> list[int]:
         """Return pages whose titles have a sign, such as ``===``, by itself."""
         rows = self._db.execute("SELECT id, title FROM pages WHERE instr(title, ?) LIMIT 200", (sign,))
         pages = [page for page, title in rows if has_sign(title, sign)][:MAX_NAMED]
-        return self._words.allowed_pages(pages, restriction(wanted, PAGES, guarded=self._guarded))
+        return self.shown(self._words.allowed_pages(pages, reader.only(PAGES)), reader)
 
     def sections_of(
         self, pages: Sequence[int], matched: Set[int], long: int | None

@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.markup.languages import known_language
 from service.markup.prose import words_of
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
@@ -263,6 +264,19 @@ class PageTables:
         self._db.execute("UPDATE pages SET copy_group = 0 WHERE copy_group")
         groups = [(group, page) for page, group in groups_of(copies).items()]
         self._db.executemany("UPDATE pages SET copy_group = ? WHERE id = ?", groups)
+
+    def main_language(self, told: str) -> str:
+        """Return the site's own language; ``told``: by its configuration. Pages outside of all folders of languages are
+        in it; where there are none, it is English, or the language of most pages.
+        """
+        rows = self._db.execute(
+            "SELECT language, text_language, count(*) FROM pages GROUP BY 1, 2 ORDER BY 3 DESC, 2"
+        ).fetchall()
+        outside = [text for place, text, _ in rows if not known_language(place)]
+        placed_in = [known_language(place) for place, _, _ in rows if known_language(place)]
+        if known := known_language(told):
+            return known
+        return next(iter(outside), "en" if "en" in placed_in or not placed_in else placed_in[0])
 
     def set_addresses(self, site: Site, ids: Mapping[str, int]) -> None:
         """URLs; beside them a page answers to its path, with and without its suffix."""

@@ -17,6 +17,7 @@ from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
 from service.retrieval.material.sides import sides_of
 from service.retrieval.search.named import signs_of, titles_of
 from service.retrieval.search.ranking import Ranking
+from service.retrieval.search.reader import Reader
 from service.retrieval.search.words import PAGE_SHIFT
 
 MAX_QUERIES = 6
@@ -49,22 +50,25 @@ def queries_of(request: MaterialRequest) -> tuple[str, ...]:
 def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -> Material:
     """Return the material. ``asked``: as ``queries_of`` has them."""
     pages = min(MOST_PAGES, max(LEAST_PAGES, PAGES_A_PAGE * request.page_size))
+    reader = index.reader(asked[0].text if asked else "", request.filter, request.current_path)
     rankings = [
         ranking
         for one in asked
-        if (ranking := index.ranking(one.text, request.filter, request.current_path, one.nearness, count=pages))
+        if (ranking := index.ranking(one.text, reader, request.current_path, one.nearness, count=pages))
     ]
     scores = _scores(rankings, pages)
-    expected = _expect(index, request, scores)
+    expected = _expect(index, request, reader, scores)
     first = index.page_id(request.whole_page, request.filter.groups) if request.whole_page else None
     if first is not None:
         scores[first] = 1.0
-    exact = _exact(index, request, scores)
-    named = _named(index, request, scores)
+    exact = _exact(index, request, reader, scores)
+    named = _named(index, request, reader, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None) if asked else ()
     if not scores:
         return Material(index.commit, (), index.instructions, coverage=0.0, words=words)
-    pieces = _pieces(index, request, rankings, scores, exact, first)
+    scores = {page: scores[page] for page in _shown(index, reader, scores, first) if page in scores}
+    own = [index.section_scores(ranking, list(scores), reader) for ranking in rankings]
+    pieces = _pieces(index, request, own, scores, exact, first)
     for piece in pieces:
         piece.is_expected = piece.page in expected
         if piece.page in named:  # its first section that says something
@@ -89,22 +93,22 @@ def _scores(rankings: Sequence[Ranking], count: int) -> dict[int, float]:
     return scores
 
 
-def _expect(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> Set[int]:
+def _expect(index: SiteIndex, request: MaterialRequest, reader: Reader, scores: dict[int, float]) -> Set[int]:
     """Add the pages that are expected to answer, and return them."""
-    pages = index.named_pages(request.pages, request.filter)
+    pages = index.named_pages(request.pages, reader)
     for page in pages:
         scores[page] = max(scores.get(page, 0.0), EXPECTED_PAGE)
     return frozenset(pages)
 
 
-def _named(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> set[int]:
+def _named(index: SiteIndex, request: MaterialRequest, reader: Reader, scores: dict[int, float]) -> set[int]:
     """Add the pages that the question names itself, and return them."""
     question = request.queries[0] if request.queries else ""
     found: set[int] = set()
     for side in queries_of(request)[1:] if len(request.queries) == 1 else ():
         for title in titles_of(side):
-            found.update(index.titled_pages(title, request.filter))
-    signed = {page for sign in signs_of(question) for page in index.pages_with_sign(sign, request.filter)}
+            found.update(index.titled_pages(title, reader))
+    signed = {page for sign in signs_of(question) for page in index.pages_with_sign(sign, reader)}
     if signed:  # it has no other words that say something
         scores.clear()
     found |= signed
@@ -112,19 +116,24 @@ def _named(index: SiteIndex, request: MaterialRequest, scores: dict[int, float])
     return found
 
 
-def _exact(index: SiteIndex, request: MaterialRequest, scores: dict[int, float]) -> frozenset[int]:
+def _exact(index: SiteIndex, request: MaterialRequest, reader: Reader, scores: dict[int, float]) -> frozenset[int]:
     """Return the sections that say several words of the question in a row; their pages are among the best."""
-    sections = index.sections_with_run(request.queries[0], request.filter) if request.queries else []
-    for section in sections:
-        scores[section >> PAGE_SHIFT] = 1.0
-    return frozenset(sections)
+    sections = index.sections_with_run(request.queries[0], reader) if request.queries else []
+    shown = index.shown([section >> PAGE_SHIFT for section in sections], reader)
+    scores.update(dict.fromkeys(shown, 1.0))
+    return frozenset(section for section in sections if section >> PAGE_SHIFT in shown)
+
+
+def _shown(index: SiteIndex, reader: Reader, scores: Mapping[int, float], first: int | None) -> list[int]:
+    """Return the pages without copies of one another: two queries may have found two versions of a page."""
+    shown = index.shown(sorted(scores, key=lambda page: -scores[page]), reader)
+    return shown if first is None or first in shown else [first, *shown]
 
 
 def _pieces(
-    index: SiteIndex, request: MaterialRequest, rankings: Sequence[Ranking], scores: Mapping[int, float],
+    index: SiteIndex, request: MaterialRequest, own: Sequence[Mapping[int, float]], scores: Mapping[int, float],
     exact: Set[int], first: int | None,
 ) -> list[Piece]:  # fmt: skip
-    own = [index.section_scores(ranking, list(scores), request.filter) for ranking in rankings]
     tops = [max(found.values(), default=0.0) or 1.0 for found in own]
     matched = {section for found in own for section in found} | exact
     question = request.queries[0] if request.queries else ""

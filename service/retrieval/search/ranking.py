@@ -54,6 +54,12 @@ class Ranking(Struct):
     places: dict[int, float] = {}
     candidates: list[Candidate] = []
 
+    def add(self, other: "Ranking") -> None:
+        """Add the scores of other pages."""
+        self.sections |= other.sections
+        self.scores |= other.scores
+        self.pairs |= other.pairs
+
     def choose(self, first: list[int]) -> None:
         """Make these pages the candidates, in the order of their scores."""
         first.sort(key=lambda page: (-self.scores[page], page))

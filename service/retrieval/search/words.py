@@ -20,6 +20,7 @@ from msgspec import Struct
 from tantivy import Occur, Query
 
 from service.domain.search import SearchFilter
+from service.markup.languages import known_language
 from service.ports.search_index import NO_FILTER
 from service.retrieval.search.analysis import analyzer, folder, searchable, with_parts
 
@@ -39,7 +40,7 @@ SectionField = Literal["body", "heading"]
 PageField = Literal["title", "link"]
 
 _ANALYZER = "words"
-_ANY = "*"
+ANY = "*"
 """In a filter's field: the page says nothing, so it holds for all. Values begin with ``=``."""
 
 
@@ -151,22 +152,24 @@ def _document(id_: int, page: int, audience: Audience) -> tantivy.Document:
     document = tantivy.Document()
     document.add_unsigned("id", id_)
     document.add_unsigned("page", page)
-    document.add_text("version", f"={audience.version.casefold()}" if audience.version else _ANY)
+    document.add_text("version", f"={audience.version.casefold()}" if audience.version else ANY)
     for value in _languages(audience.language):
         document.add_text("language", value)
+    if audience.text_language and known_language(audience.language) != audience.text_language:
+        document.add_text("language", f"@{audience.text_language}")
     for tag in audience.tags:
         document.add_text("tags", f"={tag.casefold()}")
     for group in audience.groups:
         document.add_text("groups", f"={group.casefold()}")
     if not audience.groups:
-        document.add_text("groups", _ANY)
+        document.add_text("groups", ANY)
     return document
 
 
 def _languages(language: str) -> Iterable[str]:
     """Return ``pt-BR`` as itself and as ``~pt``, since it also serves readers who want Portuguese."""
     if not language:
-        return (_ANY,)
+        return (ANY,)
     whole = language.replace("_", "-").casefold()
     parts = whole.split("-")[:4]
     return (f"={whole}", *(f"~{'-'.join(parts[:length])}" for length in range(1, len(parts) + 1)))
@@ -182,15 +185,15 @@ def restriction(wanted: SearchFilter, schema: tantivy.Schema, *, guarded: bool) 
         return None
     allowed: list[tuple[str, list[str]]] = []
     if wanted.version:
-        allowed.append(("version", [_ANY, f"={wanted.version.casefold()}"]))
+        allowed.append(("version", [ANY, f"={wanted.version.casefold()}"]))
     if wanted.language:
         asked = wanted.language.replace("_", "-").casefold()
-        allowed.append(("language", [_ANY, f"~{asked}", f"={asked.partition('-')[0]}"]))
+        allowed.append(("language", [ANY, f"~{asked}", f"={asked.partition('-')[0]}"]))
     if wanted.tag:
         allowed.append(("tags", [f"={wanted.tag.casefold()}"]))
     if guarded:
         groups = [f"={group.casefold()}" for group in wanted.groups[:MAX_GROUPS]]
-        allowed.append(("groups", [_ANY, *groups]))
+        allowed.append(("groups", [ANY, *groups]))
     if not allowed:
         return None
     parts = [Query.term_set_query(schema, field, [_encodable(value) for value in values]) for field, values in allowed]

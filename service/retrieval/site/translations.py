@@ -12,13 +12,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from service.markup.languages import NAMES, base_language
+from service.markup.languages import known_language
 from service.retrieval.site.layout import LANGUAGE, LANGUAGES, VERSION, Layout
 
 _UNVERSIONED = frozenset(("next", "current", "latest", "stable"))
 """Names of a folder, or a part of an address, that stands for a version."""
-_SAME = {"no": "nb", "nn": "nb", "iw": "he", "in": "id", "cn": "zh", "jp": "ja", "kr": "ko", "ua": "uk"}
-"""Codes that stand for another one; the last ones are countries, which sites name folders by."""
 LEADING = 2
 """Folders that a page's path may begin with: its language and its version."""
 
@@ -40,14 +38,6 @@ def text_language(found: str, told: str, default: str) -> str:
     if not base:
         return found or default
     return found if found in ("en", default) else base
-
-
-def known_language(tag: str) -> str:
-    """Return the language of a tag, ``pt`` for ``pt_BR``; empty for what is none, such as a language of code."""
-    base = base_language(tag) if tag else ""
-    if base in NAMES:
-        return base
-    return _SAME.get(base, base if base in LANGUAGES else "")
 
 
 def copy_key(layout: Layout, path: str, language: str, version: str, base: str) -> str:

@@ -1,0 +1,51 @@
+"""How rare terms are among the sections in one language.
+
+On a site in many languages every word of one is rare: "with" in Dutch as rare as the name of a setting in English. So
+the words of a question are weighed as if the sections in its language were all that there are.
+"""
+
+import math
+
+from msgspec.structs import replace
+from tantivy import Occur, Query
+
+from service.retrieval.search.question import Terms, words_of_question
+from service.retrieval.search.words import SECTIONS, Words
+
+MOST_KNOWN = 8
+"""Words of a question that are looked for in a language."""
+
+
+def weighed_among(terms: Terms, words: Words, own: Query, count: int) -> Terms:
+    """Return terms with the weights that make up for their rarity on the whole site. ``own``: the sections in the
+    language; ``count``: their number.
+    """
+    weights = {}
+    for term, weight in terms.weights.items():
+        among = _rarity(_count(words, Query.boolean_query([(Occur.Must, _body(term)), (Occur.Must, own)])), count)
+        weights[term] = weight * among / words.rarity(term)
+    return replace(terms, weights=weights)
+
+
+def known_part(query: str, words: Words, own: Query) -> float:
+    """Return the part of a question's first words that the sections in a language have: 0 .. 1."""
+    terms = dict.fromkeys(term for word in words_of_question(query)[:MOST_KNOWN] if (term := words.stem(word)))
+    having = [_count(words, Query.boolean_query([(Occur.Must, _body(term)), (Occur.Must, own)])) for term in terms]
+    return sum(map(bool, having)) / len(terms) if terms else 0.0
+
+
+def sections_among(words: Words, own: Query) -> int:
+    """Return the number of sections that a query allows."""
+    return _count(words, own)
+
+
+def _body(term: str) -> Query:
+    return Query.term_query(SECTIONS, "body", term, "basic")
+
+
+def _rarity(having: int, count: int) -> float:
+    return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+
+def _count(words: Words, query: Query) -> int:
+    return int(words.sections.search(query, 1, count=True).count or 0)  # type: ignore[attr-defined]  # its stub lacks it

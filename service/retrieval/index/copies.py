@@ -109,6 +109,7 @@ class Copies:
             if shown != page and self._is_version(page, shown):
                 versions.append(page)
         last = min((ranking.scores[page] for page in kept), default=0.0)
+        ranking.versions.update(versions)
         for page in versions:
             ranking.scores[page] = min(AFTER * last, ranking.scores[page])
         return [*kept, *versions]

@@ -42,4 +42,5 @@ def join_meaning(ranking: Ranking, near: Mapping[int, float], weight: float = ME
             candidate.score = words + weight * factor * (near[candidate.page] - low) / spread
         else:
             candidate.score = words + weight * words
-    ranking.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
+    last = ranking.versions
+    ranking.candidates.sort(key=lambda one: (one.page in last, -one.score, one.word_rank))

@@ -53,6 +53,8 @@ class Ranking(Struct):
     pairs: dict[int, float] = {}
     places: dict[int, float] = {}
     candidates: list[Candidate] = []
+    versions: set[int] = set()
+    """Other versions of pages that are among the candidates: they come last."""
 
     def add(self, other: "Ranking") -> None:
         """Add the scores of other pages."""

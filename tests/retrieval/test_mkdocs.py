@@ -83,11 +83,11 @@ def test_headings_have_the_anchors_of_attribute_lists():
     assert [(one.heading, one.anchor) for one in page.sections] == [("A", "own"), ("B", "b")]
 
 
-async def test_page_is_found_by_heading_and_navigation_title(site):
-    await site.fill({
+async def test_page_is_found_by_heading_and_navigation_title(indexed):
+    await indexed.fill({
         "mkdocs.yml": "site_name: S\nnav:\n- Home: index.md\n- Mooring: ropes.md\n",
         "docs/index.md": "# Welcome\n\nWords.\n",
         "docs/ropes.md": "# Hawsers\n\nThick.\n",
     })  # fmt: skip
-    assert await site.paths("hawsers") == ["docs/ropes.md"]
-    assert await site.paths("mooring") == ["docs/ropes.md"]
+    assert await indexed.paths("hawsers") == ["docs/ropes.md"]
+    assert await indexed.paths("mooring") == ["docs/ropes.md"]

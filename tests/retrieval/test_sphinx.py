@@ -82,3 +82,54 @@ def test_a_conf_py_of_something_else_makes_no_sphinx_site():
     assert layout.kind == "plain"
     layout, _ = site_of({"conf.py": "project = 'x'\n", "guide.md": "Text."})
     assert layout.kind == "plain"
+
+
+def addresses(files):
+    _, site = site_of({"docs/conf.py": CONF, **files})
+    return [page.url for page in sorted(site.pages.values(), key=lambda page: (page.order < 0, page.order, page.path))]
+
+
+def test_options_of_toctrees_decide_the_order():
+    index = "Home\n====\n\n.. toctree::\n   :glob:\n   :reversed:\n   :caption: All\n\n   self\n   guide/*\n   last\n"
+    markdown = (
+        "# Last\n\n```{toctree}\n---\nhidden: true\n---\nNamed one <one>\n/two.md\n```\n\n:::{toctree}\nthree\n:::\n"
+    )
+    page = "Page\n====\n\nText.\n"
+    files = {f"docs/{name}.rst": page for name in ("guide/a", "guide/b", "one", "three")}
+    files |= {
+        "docs/index.rst": index,
+        "docs/last.md": markdown,
+        "docs/two.md": "# Two\n\nText.",
+        "docs/orphan.md": "# O\n",
+    }
+    assert addresses(files) == [
+        "/", "/last.html", "/one.html", "/two.html", "/three.html", "/guide/b.html", "/guide/a.html", "/orphan.html",
+    ]  # fmt: skip
+
+
+BUILDERS = [
+    ({".readthedocs.yaml": "sphinx:\n  builder: dirhtml\n"}, True),
+    (
+        {".readthedocs.yaml": "sphinx:\n  builder: html\n", "tox.ini": "commands = sphinx-build -b dirhtml docs x"},
+        False,
+    ),
+    ({"tox.ini": "commands = sphinx-build -E -W -b dirhtml docs docs/_build/dirhtml"}, True),
+    ({"noxfile.py": "session.run('sphinx-build', '-b', 'dirhtml', 'docs', 'out')"}, True),
+    ({"docs/Makefile": "html:\n\t$(SPHINXBUILD) -b html x\ndirhtml:\n\t$(SPHINXBUILD) -b dirhtml x\n"}, False),
+    ({}, False),
+]
+
+
+def test_builder_of_the_project_decides_addresses():
+    files = {"docs/index.rst": INDEX, "docs/guide/start.rst": "S\n=\n\nT.", "docs/guide/index.rst": "I\n=\n\nT."}
+    for builder, is_dirhtml in BUILDERS:
+        expected = ["/", "/guide/start", "/guide"] if is_dirhtml else ["/", "/guide/start.html", "/guide/index.html"]
+        assert addresses({**files, **builder}) == expected, builder
+
+
+def test_root_document_and_excluded_pages_are_as_configured():
+    conf = "project = 'P'\nroot_doc = 'contents'\nexclude_patterns = ['skip*', 'sub/**.rst']\nlanguage = 'pt_BR'\n"
+    files = {"docs/conf.py": conf, "docs/contents.rst": "C\n=\n\nT.", "docs/skip.rst": "S\n=\n\nT."}
+    layout, site = site_of({**files, "docs/sub/a.rst": "A\n=\n\nT.", "docs/sub/skip.rst": "K\n=\n\nT."})
+    assert layout.default_language == "pt-BR"
+    assert [page.url for page in site.pages.values()] == ["/contents.html"]

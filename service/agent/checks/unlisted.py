@@ -8,7 +8,7 @@ are programs that only people change.
 import asyncio
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from posixpath import dirname, normpath
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
 from service.markup.front_matter import FrontMatter, split_front_matter, text_field
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
-from service.retrieval.site.generators.sphinx import toctrees
+from service.retrieval.site.generators.sphinx_toctrees import listed_pages
 from service.retrieval.site.layout import Layout, join_path
 
 MAX_NEW_PAGES = 100
@@ -35,7 +35,6 @@ _QUOTED = re.compile(r"['\"`]([^'\"`\n]{1,300})['\"`]")
 _SUMMARY = re.compile(r"(?:^|/)(?:SUMMARY|_sidebar)\.md$")
 _STARLIGHT = re.compile(r"(?:^|/)astro\.config\.[cm]?[jt]s$")
 _SPHINX = re.compile(r"(?:^|/)conf\.py$")
-_ENTRY = re.compile(r"^[ \t]*(?:[^<\n]{0,200}<)?/?([^<>\s:]{1,300})>?[ \t]*$", re.MULTILINE)
 
 
 class _Navigation(Struct, frozen=True):
@@ -197,6 +196,7 @@ def _summary(file: str, text: str) -> _Navigation:
 
 async def _sphinx(workspace: Workspace, root: str, paths: Sequence[str]) -> list[_Navigation]:
     named: set[str] = set()
+    known = frozenset(paths)
     listing = ""
     async for texts in workspace.texts(
         [path for path in paths if path.endswith((".rst", ".md")) and _within(path, root)]
@@ -204,7 +204,7 @@ async def _sphinx(workspace: Workspace, root: str, paths: Sequence[str]) -> list
         for path, text in texts.items():
             if "toctree" in text:
                 listing = min(listing or path, path, key=lambda one: (one.count("/"), "index." not in one, one))
-                named |= await asyncio.to_thread(_in_toctrees, path, text, root, frozenset(paths))
+                named |= {one.path for one in await asyncio.to_thread(listed_pages, path, text, root, known)}
     if not listing:
         return []
     return [
@@ -215,13 +215,3 @@ async def _sphinx(workspace: Workspace, root: str, paths: Sequence[str]) -> list
             lambda path, _title: without_suffix(_inside(path, root)),
         )
     ]
-
-
-def _in_toctrees(path: str, text: str, root: str, files: Collection[str]) -> set[str]:
-    found: set[str] = set()
-    for block in toctrees(path, text):
-        for match in _ENTRY.finditer(block):
-            base = root if match[0].strip().startswith("/") else dirname(path)
-            name = normpath(join_path(base, match[1]))
-            found.update(name + suffix for suffix in ("", ".rst", ".md", ".ipynb") if name + suffix in files)
-    return found

@@ -1,37 +1,63 @@
-"""Sphinx: ``conf.py`` beside ``index``, toctrees, pages end in ``.html``
+"""Sphinx: ``conf.py`` beside the root document, toctrees, ``html`` and ``dirhtml``
 (sphinx-doc.org/en/master/usage/configuration).
+
+``conf.py`` is read, not run: what it sets to a literal at its margin counts. Which builder makes the site is not in it.
+It is ``dirhtml`` where ``.readthedocs.yaml`` says so, or where a command with it is in ``tox.ini``, ``noxfile.py``,
+``pyproject.toml``, a ``Makefile`` or ``justfile`` beside ``conf.py`` or in a folder above, and none with ``html`` is;
+else ``html``.
 """
 
+import ast
 import re
-from collections.abc import Iterator
-from posixpath import dirname, normpath
+from collections.abc import Iterator, Mapping
+from posixpath import dirname
 
-from service.markup.blocks import blocks_of
+from msgspec import structs
+
 from service.markup.dialects import Dialect
-from service.markup.pages import is_markdown
+from service.markup.front_matter import load_strings
+from service.markup.pages import MARKDOWN_SUFFIXES
+from service.retrieval.site.generators.sphinx_toctrees import listed_pages
 from service.retrieval.site.ignore_files import ignore_rules
-from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text
+from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text, within
 
-_TOCTREE = re.compile(
-    r"^([ \t]*)(?:\.\. toctree::|:::\{toctree\})[^\n]*\n"
-    r"((?:[ \t]*\n|\1[ \t]+[^\n]*(?:\n|\Z)|[^\s`:.][^\n]*(?:\n|\Z))*)",
-    re.MULTILINE,
-)
-_TOCTREE_LINE = re.compile(r"([^<\n]*)<([^<>\s]+)>|([^:`\s<]\S*)")
 MAX_TOCTREE = 20_000
 """Pages."""
-_EXCLUDED = re.compile(r"^exclude_patterns\s*=\s*\[([^\]]{0,5000})\]", re.MULTILINE)
+_SIGNS = ("extensions", "project", "html_theme", "master_doc", "root_doc")
+"""Settings of which one is in every configuration of Sphinx."""
+_SUFFIXES = (".rst", ".md", ".ipynb")
+_BUILDER = re.compile(r"(?:-[bM][ \t\"',]{0,5}|\bmake[ \t][^\n]{0,100}?)(dirhtml|html)\b")
+_COMMANDS = ("tox.ini", "noxfile.py", "pyproject.toml", "Makefile", "justfile", "Justfile")
+_READ_THE_DOCS = (".readthedocs.yaml", ".readthedocs.yml", "readthedocs.yml")
 
 
 def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
-    """``conf.py`` is looked at, not run; the order of pages is that of the toctrees, from the root down."""
     root = dirname(config)
-    index = next((name for s in (".rst", ".md") if (name := join_path(root, f"index{s}")) in files), None)
     text = read_text(read, config)[:MAX_SCRIPT]
-    if index is None or not re.search(
-        r"^(?:extensions|project|html_theme|master_doc|root_doc)\s*=", text, re.MULTILINE
-    ):
+    settings = literal_settings(text)
+    if not any(re.search(rf"^{sign}\s*=", text, re.MULTILINE) for sign in _SIGNS):
         return None
+    document = str(settings.get("root_doc") or settings.get("master_doc") or "index")
+    index = next((name for one in _SUFFIXES if (name := join_path(root, document + one)) in files), None)
+    if index is None:
+        return None
+    excluded = _strings(settings.get("exclude_patterns"))
+    patterns = [one if one.startswith("**") else f"/{one.lstrip('/')}" for one in excluded if one]
+    ignored = ignore_rules((*patterns, "_build", "_templates"), file=config)
+    suffixes = tuple(one for one in _strings(settings.get("source_suffix")) if one in (*_SUFFIXES, ".txt"))
+    layout = Layout(
+        "sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), ignored=ignored,
+        html_suffix=not _is_dirhtml(root, files, read),
+        default_language=str(settings.get("language") or "").replace("_", "-"),
+    )  # fmt: skip
+    pages = frozenset(name for name in files if within(name, root) and layout.is_page(name))
+    if suffixes:
+        pages = frozenset(name for name in pages if name.endswith((*suffixes, *MARKDOWN_SUFFIXES)))
+    return structs.replace(layout, entries=_order(index, root, pages, read))
+
+
+def _order(index: str, root: str, pages: frozenset[str], read: Read) -> dict[str, NavEntry]:
+    """Return the pages in the order of the toctrees, from the root down."""
     titles = {index: ""}
     order: dict[str, NavEntry] = {}
     stack = [index]
@@ -40,34 +66,60 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         if page in order:
             continue
         order[page] = NavEntry(len(order), titles[page])
-        listed: list[str] = []
-        for block in toctrees(page, read_text(read, page)[:MAX_SCRIPT]):
-            for line in block.splitlines()[:2000]:
-                match = _TOCTREE_LINE.fullmatch(line.strip())
-                found = _sphinx_page(match[2] or match[3], page, root, files) if match is not None else None
-                if match is not None and found is not None and found not in order:
-                    titles.setdefault(found, (match[1] or "").rstrip())
-                    listed.append(found)
-        stack.extend(reversed(listed))
-    excluded = _EXCLUDED.search(text)
-    patterns = _QUOTED_GLOB.findall(excluded[1]) if excluded is not None else []
-    ignored = ignore_rules((*patterns, "_build", "_templates"), file=config)
-    return Layout(
-        "sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), order, ignored=ignored, html_suffix=True
-    )
+        text = read_text(read, page)[:MAX_SCRIPT]
+        listed = [one for one in listed_pages(page, text, root, pages) if one.path not in order]
+        for one in listed:
+            titles.setdefault(one.path, one.title)
+        stack.extend(one.path for one in reversed(listed))
+    return order
 
 
-def toctrees(path: str, text: str) -> Iterator[str]:
-    """Yield the text of each list of pages in a page of Sphinx, one page a line."""
-    if is_markdown(path) and "{toctree}" in text:
-        yield from (block.text for block in blocks_of(text) if block.info.startswith("{toctree}"))
-    yield from (block[2] for block in _TOCTREE.finditer(text))
+def literal_settings(text: str) -> Mapping[str, object]:
+    """Return what a configuration in Python sets to a literal at its margin."""
+    found: dict[str, object] = {}
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return found
+    for one in statements:
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+        value = one.value if isinstance(one, ast.Assign | ast.AnnAssign) else None
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if names and value is not None:
+            try:
+                literal = ast.literal_eval(value)
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+                continue
+            found.update(dict.fromkeys(names, literal))
+    return found
 
 
-_QUOTED_GLOB = re.compile(r"['\"]([^'\"\n]{1,300})['\"]")
+def _strings(value: object) -> Iterator[str]:
+    items = value if isinstance(value, list | tuple | set | dict) else [value]
+    yield from (item for item in items if isinstance(item, str))
 
 
-def _sphinx_page(target: str, page: str, root: str, files: frozenset[str]) -> str | None:
-    base = root if target.startswith("/") else dirname(page)
-    name = normpath(join_path(base, target))
-    return next((path for suffix in ("", ".rst", ".md", ".ipynb") if (path := name + suffix) in files), None)
+def _is_dirhtml(root: str, files: frozenset[str], read: Read) -> bool:
+    folders = [root]
+    while folders[-1]:
+        folders.append(dirname(folders[-1]))
+    builders: set[str] = set()
+    for folder in folders:
+        for name in _READ_THE_DOCS:
+            if (path := join_path(folder, name)) in files:
+                return _read_the_docs_builder(read_text(read, path)) == "dirhtml"
+    for folder in folders:
+        for name in _COMMANDS:
+            if (path := join_path(folder, name)) in files:
+                commands = read_text(read, path)[:MAX_SCRIPT]
+                builders |= {match[1] for match in _BUILDER.finditer(commands) if "help" not in match[0]}
+    return builders == {"dirhtml"}
+
+
+def _read_the_docs_builder(text: str) -> str:
+    try:
+        settings = load_strings(text)
+    except ValueError:
+        return ""
+    section = settings.get("sphinx") if isinstance(settings, dict) else None
+    return str(section.get("builder") or "") if isinstance(section, dict) else ""

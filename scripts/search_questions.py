@@ -26,9 +26,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from service.markup.stop_words import stop_words
 from service.retrieval.index.build import PAGES_FILE
 from service.retrieval.material.boilerplate import says_history
-from service.retrieval.search.question import STOP_WORDS
 from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 
 MOST_OF_A_KIND = 60
@@ -139,7 +139,7 @@ def _plain(text: str) -> str:
 
 def _says_enough(text: str) -> bool:
     words = {word.casefold() for word in re.findall(r"[^\W_]{2,}", text)}
-    return len(words - STOP_WORDS - _SAYS_NOTHING) >= FEWEST_WORDS
+    return len(words - stop_words("en") - _SAYS_NOTHING) >= FEWEST_WORDS
 
 
 def without_questions(archive: Path, target: Path, asked: Sequence[dict[str, Any]]) -> None:

@@ -138,7 +138,7 @@ class SiteIndex:
         ranking = self.ranking(query, reader, current_path, nearness, count=limit, prefix=prefix)
         shown = self._shown(ranking, limit, explain=explain) if ranking is not None else ()
         if highlight and ranking is not None:
-            shown = tuple(self._highlighted(section, ranking.terms.weights.keys()) for section in shown)
+            shown = tuple(self._highlighted(section, ranking.terms) for section in shown)
         return SearchResult(self.commit, shown, self.instructions)
 
     def _near_terms(self, term: str, distance: int) -> Iterator[str]:
@@ -179,13 +179,14 @@ class SiteIndex:
         prefix: bool = False,
     ) -> Ranking | None:
         """Return at least ``count`` pages, if they match, best first; None for a query without a word to search for."""
+        languages = reader.read_in
         if prefix:
             terms = read_unfinished(
-                query, self._words, self._near_terms,
+                query, self._words, self._near_terms, languages,
                 only_sections=reader.only(SECTIONS), only_pages=reader.only(PAGES),
             )  # fmt: skip
         else:
-            terms = read_question(query, self._words, self._near_terms)
+            terms = read_question(query, self._words, self._near_terms, languages)
         if not terms.weights:
             return None
         ranking = self._ranked(terms, reader, current_path, count=count if nearness is None else FUSED_PAGES)
@@ -193,8 +194,8 @@ class SiteIndex:
             self._fuse(ranking, nearness)
         phrases = phrases_of(query)
         if phrases:
-            found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS))
-            found = found or sections_with_phrases(self._words, phrases, reader.only(SECTIONS))
+            found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS), languages)
+            found = found or sections_with_phrases(self._words, phrases, reader.only(SECTIONS), languages)
             ranking.lead({page: found[page] for page in self.shown(list(found), reader) if page in found})
         return ranking
 
@@ -204,8 +205,8 @@ class SiteIndex:
 
     def sections_with_run(self, query: str, reader: Reader) -> list[int]:
         """Return the few sections that have several words of a query in a row; none where many have them."""
-        found = sections_with_run(self._words, query, reader.own(SECTIONS))
-        return found or sections_with_run(self._words, query, reader.only(SECTIONS))
+        found = sections_with_run(self._words, query, reader.own(SECTIONS), reader.read_in)
+        return found or sections_with_run(self._words, query, reader.only(SECTIONS), reader.read_in)
 
     def coverage(self, ranking: Ranking, page: int) -> float:
         """Return the part of the question's words, weighed by rarity, that a page has: 0 .. 1."""
@@ -321,9 +322,15 @@ class SiteIndex:
             for score, section, candidate in picked
         )
 
-    def _highlighted(self, section: Section, terms: Set[str]) -> Section:
-        stem = self._words.stem
-        title, heading, text = (ranges_in(each, terms, stem) for each in (section.title, section.heading, section.text))
+    def _highlighted(self, section: Section, terms: Terms) -> Section:
+        wanted = terms.weights.keys()
+
+        def stem(word: str) -> str:
+            return next((term for term in self._words.forms(word, terms.languages) if term in wanted), "")
+
+        title, heading, text = (
+            ranges_in(each, wanted, stem) for each in (section.title, section.heading, section.text)
+        )
         return replace(section, highlights=Highlights(title, heading, text))
 
     def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
@@ -376,7 +383,7 @@ class SiteIndex:
 
     def query_words(self, query: str, ranking: Ranking | None) -> tuple[QueryWord, ...]:
         """Return the words of a query as its ranking read them."""
-        return query_words(query, self._words, ranking.terms.corrected if ranking is not None else {})
+        return query_words(query, self._words, ranking.terms if ranking is not None else Terms({}, (), {}))
 
     def page_id(self, path: str, readers: Sequence[str] | None) -> int | None:
         """Return a page by its path or URL, if it is for these readers."""

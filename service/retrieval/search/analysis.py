@@ -1,13 +1,21 @@
 """From text to the terms by which it is found: the same steps for the text of pages and for that of questions.
 
-``searchable`` and ``with_parts`` prepare a text, ``analyzer`` makes terms of it.
+1. ``spaced`` gives each script one spelling, and blanks between what is looked up.
+2. ``forms_of`` gives a word its forms: by the stemmer of its language, and as it is written. English has one.
+3. ``analyzer`` makes terms: small letters without accents, with the English stemmer. It comes last for all languages,
+   so whatever a page is written in, it is also found by the words as they stand there: names, code, quotations.
+
+The first form of each word is indexed in its place, so that neighbours are known; the other forms, the parts of names
+and names as one word follow the text, once each.
 """
 
 import re
-import unicodedata
-from itertools import pairwise
+from functools import lru_cache
 
 import tantivy
+
+from service.retrieval.search.stems import stemmer_of, stems_ascii
+from service.retrieval.search.writing_systems import folded, runs_of, spaced
 
 MAX_WORD = 64
 """Characters; longer runs are no words."""
@@ -15,8 +23,13 @@ LEAST_PART = 3
 """Letters of the longest part of a name, at least, and of a name before its number."""
 MAX_NAMES = 400
 """Names of one section that are also indexed by their parts."""
+MAX_FORMS = 100_000
+"""Words of which the forms are kept."""
+WORD = re.compile(
+    r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e4d\u0eb1-\u0ebc\u0ecd\u102b-\u103e\u1056-\u108f\u17b6-\u17c8])+"
+)
+"""A word of ``spaced`` text: letters, digits, and vowel signs, which Python takes for no letters."""
 
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _NAME = re.compile(
     # From the beginning of a word of at most MAX_WORD characters: a run without humps is looked through once.
     rf"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{{2,{MAX_WORD}}}(?![A-Za-z0-9]))"
@@ -32,21 +45,6 @@ _NUMBER = re.compile(r"v?[0-9]+\Z")
 """``HTTP2`` and ``HTTPv2`` are HTTP."""
 _JOINED = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+){1,8}(?![A-Za-z0-9])")
 """``retry_delay``, ``retry-delay`` or ``retry.delay``."""
-
-
-def searchable(text: str) -> str:
-    """Scripts that write no spaces become overlapping pairs of characters; all else is left to the analyzer."""
-    return text if text.isascii() else _UNSPACED.sub(_pairs, unicodedata.normalize("NFKC", text))
-
-
-def unspaced(text: str) -> list[tuple[int, int]]:
-    """Return the first and last character + 1 of each run of a script that writes no spaces."""
-    return [] if text.isascii() else [match.span() for match in _UNSPACED.finditer(text)]
-
-
-def _pairs(match: re.Match[str]) -> str:
-    run = match[0]
-    return " " + (" ".join(map("".join, pairwise(run))) or run) + " "
 
 
 def parts_of(name: str) -> list[str]:
@@ -69,12 +67,57 @@ def parts_of(name: str) -> list[str]:
     return parts + [part for part in numbered if len(part) >= LEAST_PART]
 
 
-def with_parts(text: str) -> str:
-    """The text, and once each the parts of the names in it: so that "animation frame" finds requestAnimationFrame."""
+def indexed(text: str, language: str, *, short: bool = False) -> str:
+    """Return a text as the analyzer is given it: with the forms of its words in a language, and once each the parts of
+    the names in it, so that "animation frame" finds requestAnimationFrame. ``short``: a title or the like, that a
+    single character may stand for.
+    """
+    words = spaced(text)
+    found = _parts_in(words)
+    if short and not text.isascii():
+        found += list(dict.fromkeys("".join(run for run in runs_of(text) if len(run) > 1)))
+    if language != "en" and stemmer_of(language) is not None:
+        found += dict.fromkeys(
+            form for word in dict.fromkeys(WORD.findall(words)) for form in forms_of(word, language)[1:]
+        )
+        words = WORD.sub(lambda match: forms_of(match[0], language)[0], words)
+    return "\n\n".join([words, "\n".join(found)]) if found else words
+
+
+def _parts_in(text: str) -> list[str]:
     names = dict.fromkeys([*_NAME.findall(text), *_NUMBERED.findall(text)])
     found = [" ".join(parts) for name in list(names)[:MAX_NAMES] if (parts := parts_of(name))]
-    found += joined_names(text)[:MAX_NAMES]
-    return "\n\n".join([text, "\n".join(found)]) if found else text
+    return found + joined_names(text)[:MAX_NAMES]
+
+
+@lru_cache(maxsize=MAX_FORMS)
+def forms_of(word: str, language: str) -> tuple[str, ...]:
+    """Return what is indexed of a word of ``spaced`` text: its stem, and where they are others, the stem of the word
+    without accents, which many people leave out, and the word as it is.
+    """
+    stem = stemmer_of(language) if language != "en" else None
+    if stem is None or (word.isascii() and not stems_ascii(language)) or word.isdigit():
+        return (word,)
+    lowered = word.replace("İ", "i").lower()
+    plain = folded(lowered)
+    for typed, meant in _TYPED.get(language, ()):
+        lowered = lowered.replace(typed, meant)
+    forms = [folded(stem(lowered)) or plain]
+    if plain != lowered:
+        forms.append(stem(plain) or plain)
+    found: dict[str, str] = {}
+    for form in (*forms, plain):
+        found.setdefault("".join(_english().analyze(form)) or form, form)
+    return tuple(found.values())
+
+
+_TYPED = dict.fromkeys(("da", "nb"), (("aa", "å"), ("ae", "æ"), ("oe", "ø")))
+"""Letters that are typed for others where a keyboard lacks these; the German stemmer knows those of German."""
+
+
+@lru_cache(maxsize=1)
+def _english() -> tantivy.TextAnalyzer:
+    return analyzer()
 
 
 def joined_names(text: str) -> list[str]:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Set
 from itertools import pairwise
 
 from service.ports.search_index import Range
-from service.retrieval.search.analysis import MAX_WORD, parts_of, searchable, unspaced
+from service.retrieval.search.analysis import MAX_WORD, WORD, parts_of
+from service.retrieval.search.writing_systems import spaced, unspaced
 
 MAX_RANGES = 50
 """Ranges of one text."""
 MAX_MARKED = 20_000
 """Characters of a text that are looked through."""
-_WORD = re.compile(r"[^\W_]+")
 _ADDRESS = re.compile(r"\]\([^()\s]{0,500}|https?://[^\s<>)\"']{1,500}")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
@@ -43,7 +43,7 @@ def ranges_in(text: str, terms: Set[str], stem: Callable[[str], str]) -> tuple[R
 def _found(text: str, terms: Set[str], stem: Callable[[str], str]) -> Iterator[Range]:
     addresses = [match.span() for match in _ADDRESS.finditer(text)]
     at = 0
-    for match in _WORD.finditer(text):
+    for match in WORD.finditer(text):
         start = match.start()
         while at < len(addresses) and addresses[at][1] <= start:
             at += 1
@@ -53,7 +53,7 @@ def _found(text: str, terms: Set[str], stem: Callable[[str], str]) -> Iterator[R
 
 
 def _found_in_word(word: str, start: int, terms: Set[str], stem: Callable[[str], str]) -> Iterator[Range]:
-    if len(word) <= MAX_WORD and stem(searchable(word)) in terms:
+    if len(word) <= MAX_WORD and stem(spaced(word)) in terms:
         yield start, start + len(word)
         return
     for first, after in unspaced(word):

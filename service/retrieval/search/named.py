@@ -6,7 +6,7 @@ Signs are no words: the index of words has none of them, but titles do, "Strict 
 
 import re
 
-from service.retrieval.search.question import STOP_WORDS
+from service.markup.stop_words import stop_words
 
 MAX_SIGNS = 4
 _USE = re.compile(r"\s(?:for|when|in|if|to|with|on|at)\s.*", re.IGNORECASE | re.DOTALL)
@@ -38,7 +38,7 @@ def titles_of(side: str) -> tuple[str, ...]:
 def signs_of(question: str) -> tuple[str, ...]:
     """Return the signs that a question is about; none where it has other words to search for."""
     words = re.findall(r"[^\W_]+", question[:300].casefold())
-    if any(word not in STOP_WORDS and word not in _COMPARING for word in words):
+    if any(word not in stop_words("en") and word not in _COMPARING for word in words):
         return ()
     typed = question[:300].rstrip()
     if typed.endswith("?") and typed[-2:-1].strip() and re.search(r"\w", typed[:-2]):

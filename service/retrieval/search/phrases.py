@@ -6,11 +6,14 @@ quoted from memory.
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 from tantivy import Query
 
-from service.retrieval.search.analysis import MAX_WORD, searchable
+from service.retrieval.search.analysis import MAX_WORD, WORD
+from service.retrieval.search.question import ENGLISH
 from service.retrieval.search.words import PAGE_SHIFT, Hit, Words
+from service.retrieval.search.writing_systems import spaced
 
 MAX_PHRASES, MAX_PHRASE = 4, 200
 """Phrases of one question, and the characters of each."""
@@ -19,7 +22,6 @@ _QUOTED = re.compile(
     rf'"([^"]{{1,{MAX_PHRASE}}})"|“([^“”]{{1,{MAX_PHRASE}}})”|„([^„“”]{{1,{MAX_PHRASE}}})[“”]'
     rf"|«([^«»]{{1,{MAX_PHRASE}}})»|「([^「」]{{1,{MAX_PHRASE}}})」|`([^`]{{1,{MAX_PHRASE}}})`"
 )
-_WORD = re.compile(r"[^\W_]+")
 MAX_LOOKED_THROUGH = 2_000
 """Characters of a question."""
 
@@ -27,18 +29,20 @@ MAX_LOOKED_THROUGH = 2_000
 def phrases_of(query: str) -> list[str]:
     """Return what stands between quotation marks or backticks, and has at least two words."""
     found = (next(filter(None, match.groups())) for match in _QUOTED.finditer(query[:MAX_LOOKED_THROUGH]))
-    phrases = dict.fromkeys(phrase for phrase in found if len(_WORD.findall(searchable(phrase))) > 1)
+    phrases = dict.fromkeys(phrase for phrase in found if len(WORD.findall(spaced(phrase))) > 1)
     return list(phrases)[:MAX_PHRASES]
 
 
-def sections_with_phrases(words: Words, phrases: Sequence[str], only: Query | None) -> Mapping[int, Mapping[int, Hit]]:
+def sections_with_phrases(
+    words: Words, phrases: Sequence[str], only: Query | None, languages: Sequence[str] = ENGLISH
+) -> Mapping[int, Mapping[int, Hit]]:
     """Return the sections that have phrases, by page: of each page the sections by their ids, with the number of
     phrases that they have as the score.
     """
     found: dict[int, dict[int, Hit]] = {}
-    for phrase in phrases:
-        typed = [match[0] for match in _WORD.finditer(searchable(phrase)) if len(match[0]) <= MAX_WORD]
-        terms = [words.stem(word) for word in typed]
+    for phrase, language in product(phrases, languages):
+        typed = [word for word in WORD.findall(spaced(phrase)) if len(word) <= MAX_WORD]
+        terms = [words.stem(word, language) for word in typed]
         if len(terms) < 2 or not all(term and words.frequency(term) for term in terms):
             continue
         for section in words.with_run(terms, only, MOST_SECTIONS):

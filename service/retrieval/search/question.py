@@ -6,15 +6,16 @@ neighbours also as one word, so ``retryDelaySecs``, ``retry_delay`` and "retry d
 site does not have is replaced by the nearest one that it has.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
 
 from service.domain.search import QueryWord
-from service.retrieval.search.analysis import MAX_WORD, joined_names, parts_of, searchable
+from service.markup.stop_words import stop_words
+from service.retrieval.search.analysis import MAX_WORD, WORD, joined_names, parts_of
 from service.retrieval.search.words import Words
+from service.retrieval.search.writing_systems import binds, spaced, without_phrases
 
 MAX_QUERY = 32_768
 MAX_TERMS = 24
@@ -22,6 +23,9 @@ MAX_TERMS = 24
 MAX_READ_WORDS = 400
 PART, JOINED, NEAR = 0.5, 0.5, 0.7
 """Weights of terms that are not words of the question itself: a part of a name, two words as one, a near word."""
+FORM, BINDING = 0.3, 0.2
+"""Weights of further forms of a word: as it stands, or without accents; and of kana that bind a sentence."""
+ENGLISH = ("en",)
 MAX_CORRECTED = 4
 LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6, 8
 """Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
@@ -31,20 +35,6 @@ FEW_SECTIONS = 2
 """With no more of them, a word may be a name that most sections write as two words."""
 FIRST_PAIR_MOST = 4000
 """Sections: a pair of neighbours is asked for as one word when that is a rare word, as names are."""
-
-STOP_WORDS = frozenset(
-    """
-    a about after again all also am an and any are as at be because been before being but by can could did do does
-    doing don down during each every few for from further get gets getting had has have having he her here hers him
-    his how i if in into is isn it its itself just let ll make me more most my need needs no nor not now of off on
-    once only or other our ours out over own please possible re s same she should so some such t tell than that the
-    their theirs them then there these they this those through to too under until up use used uses using ve very want
-    was way we were what when where which while who whom why will with would you your yours
-    """.split()  # noqa: SIM905  (a list would be a line for each)
-)
-"""Function words, and the words that make a question of a subject."""
-
-_WORD = re.compile(r"[^\W_]+")
 
 NearTerms = Callable[[str, int], Iterable[str]]
 """A function of a term that the site does not have and a number of letters: the site's terms within that distance."""
@@ -57,13 +47,19 @@ class Terms(Struct, frozen=True):
     """Neighbours in the question."""
     corrected: Mapping[str, str]
     """Words that were typed and are not on the site → the terms that are used instead."""
+    languages: Sequence[str] = ENGLISH
+    """In which the question was read, its own first."""
 
 
-def read_question(query: str, words: Words, near: NearTerms) -> Terms:
-    """Terms by their first use, one per stem."""
-    kept = words_of_question(query)
-    sequence = [term for word in kept if (term := words.stem(word))]
-    weights: dict[str, float] = dict.fromkeys(sequence, 1.0)
+def read_question(query: str, words: Words, near: NearTerms, languages: Sequence[str] = ENGLISH) -> Terms:
+    """Terms by their first use, one per stem. ``languages``: those that the question is read in, its own first."""
+    kept = words_of_question(query, languages)
+    weights: dict[str, float] = {}
+    further: dict[str, float] = {}
+    for word in dict.fromkeys(kept):
+        first, *others = words.forms(word, languages)
+        _add(weights, [first], BINDING if binds(word) else 1.0)
+        _add(further, others, FORM)
     for word in dict.fromkeys(kept):
         parts = parts_of(word)
         if parts:
@@ -73,31 +69,43 @@ def read_question(query: str, words: Words, near: NearTerms) -> Terms:
     _add(weights, [term for term in whole if words.frequency(term)], 1.0)
     _add(weights, _joined(kept[: 2 * MAX_TERMS], words), JOINED)
     corrected = _corrected(dict.fromkeys(kept), weights, words, near) if len(weights) <= 2 * MAX_TERMS else {}
+    weights = further | weights if further else weights
     chosen = _rarest(weights, words)
-    pairs = dict.fromkeys(
-        (first, second)
-        for first, second in pairwise(sequence)
-        if first != second and first in chosen and second in chosen
-    )
-    return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected)
+    pairs: dict[tuple[str, str], None] = {}
+    for language in languages:
+        sequence = [term for word in kept if (term := words.stem(word, language))]
+        for first, second in pairwise(sequence):
+            if first != second and first in chosen and second in chosen:
+                pairs[first, second] = None
+    return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected, languages)
 
 
-def query_words(query: str, words: Words, corrected: Mapping[str, str]) -> tuple[QueryWord, ...]:
-    """Return the first words that are looked up, each once. ``corrected``: as ``Terms`` has it."""
-    kept = dict.fromkeys(words_of_question(query))
+def query_words(query: str, words: Words, terms: Terms) -> tuple[QueryWord, ...]:
+    """Return the first words that are looked up, each once. ``terms``: those that the query was read as."""
+    languages, corrected = terms.languages, terms.corrected
+    kept = dict.fromkeys(words_of_question(query, languages))
     sections = max(1, words.sections.num_docs)
     return tuple(
-        QueryWord(word.casefold(), min(1.0, words.frequency(words.stem(word)) / sections), corrected.get(word, ""))
+        QueryWord(
+            word.casefold(),
+            min(1.0, max(map(words.frequency, words.forms(word, languages))) / sections),
+            corrected.get(word, ""),
+        )
         for word in list(kept)[: 2 * MAX_TERMS]
     )
 
 
-def words_of_question(query: str) -> list[str]:
+def words_of_question(query: str, languages: Sequence[str] = ENGLISH) -> list[str]:
     """Return the words that are looked up, as they were typed."""
-    typed = [match[0] for match in _WORD.finditer(searchable(query[:MAX_QUERY])) if len(match[0]) <= MAX_WORD]
-    if len(typed) > 2 * MAX_READ_WORDS:
-        typed = typed[:MAX_READ_WORDS] + typed[-MAX_READ_WORDS:]
-    return [word for word in typed if word.casefold() not in STOP_WORDS] or typed
+    query = query[:MAX_QUERY]
+    typed = _words_in(query if query.isascii() else without_phrases(query)) or _words_in(query)
+    empty = stop_words("en").union(*map(stop_words, languages)) if languages != ENGLISH else stop_words("en")
+    return [word for word in typed if word.casefold() not in empty] or typed
+
+
+def _words_in(query: str) -> list[str]:
+    typed = [word for word in WORD.findall(spaced(query)) if len(word) <= MAX_WORD]
+    return typed if len(typed) <= 2 * MAX_READ_WORDS else typed[:MAX_READ_WORDS] + typed[-MAX_READ_WORDS:]
 
 
 def _add(weights: dict[str, float], terms: Iterable[str], weight: float) -> None:

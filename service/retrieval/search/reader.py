@@ -17,6 +17,7 @@ from tantivy import Occur, Query, Schema
 from service.domain.search import SearchFilter
 from service.markup.languages import EXPECTED, chinese_script, evidence, known_language
 from service.ports.search_index import NO_FILTER
+from service.retrieval.search.question import ENGLISH
 from service.retrieval.search.words import ANY, SECTIONS, restriction
 
 OWN, KINDRED, DEFAULT, OTHER = 3, 2, 1, 0
@@ -48,6 +49,8 @@ class Reader(Struct, frozen=True):
     """The filter says the language: pages in others are not shown."""
     version: str = ""
     """The version that the reader has open, where the site has several."""
+    read_in: Sequence[str] = ENGLISH
+    """The languages that the question is read in, its own first; English for names and code."""
     asks_in_own: bool = False
     """The question is in the reader's language."""
     falls_back: bool = False
@@ -124,10 +127,20 @@ def reader_of(
         falls_back = bool(site.translated) and (base in site.translated or base not in site.all)
         reader = replace(reader, is_asked=True, falls_back=falls_back)
     if not several:
-        return reader
+        return replace(reader, read_in=_languages(*site.all))
     question = language_asked_in(query, site, known)
     language = asked or current.language or question
-    return replace(reader, language=language, asks_in_own=known_language(language) == known_language(question))
+    question = known_language(question)
+    return replace(
+        reader,
+        language=language,
+        read_in=_languages(question, known_language(language)),
+        asks_in_own=known_language(language) == question,
+    )
+
+
+def _languages(*languages: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*filter(None, languages), *ENGLISH]))
 
 
 def language_asked_in(query: str, site: Languages, known: Known) -> str:

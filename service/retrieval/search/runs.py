@@ -4,13 +4,16 @@ A run of words is rare where single words are not, so it is looked for in the wh
 and on a page that no word brings to the front.
 """
 
-import re
+from collections.abc import Sequence
+from itertools import product
 
 from tantivy import Query
 
-from service.retrieval.search.analysis import MAX_WORD, searchable
-from service.retrieval.search.question import STOP_WORDS
+from service.markup.stop_words import stop_words
+from service.retrieval.search.analysis import MAX_WORD, WORD
+from service.retrieval.search.question import ENGLISH
 from service.retrieval.search.words import Words
+from service.retrieval.search.writing_systems import spaced
 
 RUN = 5
 """Words in a row that are looked for at once."""
@@ -20,16 +23,15 @@ MAX_RUNS = 40
 MOST_SECTIONS = 4
 """With more of them, the run is a phrase that people use anyway."""
 
-_WORD = re.compile(r"[^\W_]+")
 
-
-def sections_with_run(words: Words, query: str, only: Query | None) -> list[int]:
+def sections_with_run(words: Words, query: str, only: Query | None, languages: Sequence[str] = ENGLISH) -> list[int]:
     """Return the sections that have a run of words of the query, as far as they are few."""
-    typed = [match[0] for match in _WORD.finditer(searchable(query[:2_000])) if len(match[0]) <= MAX_WORD]
-    meant = [word.casefold() not in STOP_WORDS for word in typed]
+    typed = [word for word in WORD.findall(spaced(query[:2_000])) if len(word) <= MAX_WORD]
+    empty = stop_words("en").union(*map(stop_words, languages))
+    meant = [word.casefold() not in empty for word in typed]
     found: dict[int, set[int]] = {}
-    for at in range(len(typed) - RUN + 1)[:MAX_RUNS]:
-        terms = [words.stem(word) for word in typed[at : at + RUN]]
+    for language, at in product(languages, range(len(typed) - RUN + 1)[:MAX_RUNS]):
+        terms = [words.stem(word, language) for word in typed[at : at + RUN]]
         if not any(meant[at : at + RUN]) or not all(term and words.frequency(term) for term in terms):
             continue
         sections = words.with_run(terms, only, MOST_SECTIONS + 1)

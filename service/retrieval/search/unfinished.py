@@ -5,7 +5,7 @@ mostly means a page by its name.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 from tantivy import Query
@@ -25,17 +25,23 @@ _LAST = re.compile(r"[^\W_]+\Z")
 
 
 def read_unfinished(
-    query: str, words: Words, near: NearTerms, *, only_sections: Query | None, only_pages: Query | None
+    query: str,
+    words: Words,
+    near: NearTerms,
+    languages: Sequence[str],
+    *,
+    only_sections: Query | None,
+    only_pages: Query | None,
 ) -> Terms:
     """Return the terms of a question whose last word may be unfinished; of the sections and pages that may be found."""
     last = _LAST.search(query)
     if last is None or len(last[0]) > MAX_WORD:
-        return read_question(query, words, near)
+        return read_question(query, words, near, languages)
     completions = list(dict.fromkeys(_completions(last[0], words, only_sections, only_pages)))[:MAX_COMPLETIONS]
     if not completions:
-        return read_question(query, words, near)
+        return read_question(query, words, near, languages)
     typed = words.stem(last[0])
-    head = read_question(query[: last.start()], words, near)
+    head = read_question(query[: last.start()], words, near, languages)
     weights = {term: 1.0 if term == typed else COMPLETED for term in completions}
     return replace(head, weights={**weights, **head.weights})
 

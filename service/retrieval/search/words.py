@@ -22,7 +22,8 @@ from tantivy import Occur, Query
 from service.domain.search import SearchFilter
 from service.markup.languages import known_language
 from service.ports.search_index import NO_FILTER
-from service.retrieval.search.analysis import analyzer, folder, searchable, with_parts
+from service.retrieval.search.analysis import analyzer, folder, forms_of, indexed
+from service.retrieval.search.writing_systems import spaced
 
 PAGE_SHIFT = 16
 """A section's id is its page's id, shifted, and its own number: sections are grouped by page without a look-up."""
@@ -122,15 +123,15 @@ class WordsWriter:
     def add_section(self, section: int, heading: str, body: str, audience: Audience) -> None:
         document = _document(section, section >> PAGE_SHIFT, audience)
         if heading:
-            document.add_text("heading", with_parts(searchable(heading)))
-        document.add_text("body", with_parts(searchable(body)))
+            document.add_text("heading", indexed(heading, audience.text_language, short=True))
+        document.add_text("body", indexed(body, audience.text_language))
         self._sections.add_document(document)
 
     def add_page(self, page: int, title: str, called: str, audience: Audience) -> None:
         document = _document(page, page, audience)
-        document.add_text("title", with_parts(searchable(title)))
+        document.add_text("title", indexed(title, audience.text_language, short=True))
         if called:
-            document.add_text("link", with_parts(searchable(called)))
+            document.add_text("link", indexed(called, audience.text_language, short=True))
         self._pages.add_document(document)
 
     def finish(self) -> None:
@@ -210,7 +211,7 @@ class Words:
     def __init__(self, sections: tantivy.Searcher, pages: tantivy.Searcher) -> None:
         self.sections, self.pages = sections, pages
         self._analyzer, self._folder = analyzer(), folder()
-        self._stems: dict[str, str] = {}
+        self._stems: dict[tuple[str, str], str] = {}
 
     @classmethod
     def open(cls, folder: Path) -> "Words":
@@ -220,15 +221,23 @@ class Words:
                 raise FileNotFoundError(f"{folder.name}/{name} is missing")
         return cls(_searcher(folder / "sections", SECTIONS), _searcher(folder / "pages", PAGES))
 
-    def stem(self, word: str) -> str:
-        """Return the term of one word; empty when it has none."""
-        known = self._stems.get(word)
+    def stem(self, word: str, language: str = "en") -> str:
+        """Return the term of one word in texts of a language; empty when it has none."""
+        known = self._stems.get((language, word))
         if known is None:
             if len(self._stems) >= MAX_STEMS:
                 self._stems.clear()
-            terms = self._analyzer.analyze(word)
-            known = self._stems[word] = terms[0] if terms else ""
+            terms = self._analyzer.analyze(word if language == "en" else forms_of(word, language)[0])
+            known = self._stems[language, word] = terms[0] if terms else ""
         return known
+
+    def forms(self, word: str, languages: Sequence[str]) -> list[str]:
+        """Return all terms of one word in texts of these languages, that of the first language first."""
+        first = self.stem(word, languages[0])
+        if len(languages) == 1 and languages[0] == "en":
+            return [first]
+        forms = (form for language in languages for form in forms_of(word, language))
+        return list(dict.fromkeys([first, *(self.stem(form) for form in forms)]))
 
     def terms(self, text: str) -> list[str]:
         return self._analyzer.analyze(text)
@@ -351,7 +360,7 @@ class Words:
 
     def titled(self, name: str, only: Query | None, *, at: int | None) -> list[int]:
         """Return the page whose title has all words of a name, and the page ``at``, of those that may be found."""
-        terms = self._analyzer.analyze(searchable(name[:MAX_NAME]))
+        terms = self._analyzer.analyze(spaced(name[:MAX_NAME]))
         ways = [Query.term_query(PAGES, "id", at)] if at is not None else []
         if terms:
             ways.append(Query.boolean_query([(Occur.Must, _term(PAGES, "title", term, 1)) for term in terms[:12]]))
@@ -361,7 +370,7 @@ class Words:
 
     def with_title(self, name: str, only: Query | None, limit: int) -> list[int]:
         """Return the pages whose titles have the words of a name, those with the fewest other words first."""
-        terms = self._analyzer.analyze(searchable(name[:MAX_NAME]))[:12]
+        terms = self._analyzer.analyze(spaced(name[:MAX_NAME]))[:12]
         if not terms:
             return []
         query = Query.boolean_query([(Occur.Must, _term(PAGES, "title", term, 1)) for term in terms])

@@ -15,7 +15,7 @@ PACKAGES = (
     "react-dom@19.2.0",
 )  # fmt: skip
 LOCALES = {"versions": ("en", "fr", "pt-BR")}
-"""Of the samples in several languages, the default first."""
+"""Languages of the samples that have several, the default first."""
 
 
 def build(sample: Path, work: Path) -> BuiltSite:
@@ -43,24 +43,24 @@ def build(sample: Path, work: Path) -> BuiltSite:
 def _gather(site: Path, built: Path, root: Path, found: BuiltSite) -> None:
     """Add the pages of one language. Pages that are not translated are there in each, and belong to the first."""
     paths: dict[str, str] = {}
+    sidebars: dict[str, str] = {}
     facts = site / ".docusaurus"
-    files = [*facts.glob("docusaurus-plugin-content-docs/*/site-*.json"),
-             *facts.glob("docusaurus-plugin-content-docs/*/*-md*-*.json"),
-             *facts.glob("docusaurus-plugin-content-pages/*/*.json")]  # fmt: skip
-    for file in sorted(set(files)):
+    for file in sorted(facts.glob("docusaurus-plugin-content-*/*/*.json")):
         page = json.loads(file.read_text())
         if not isinstance(page, dict) or "permalink" not in page or page.get("unlisted"):
             continue
         source = os.path.normpath(site / page["source"].removeprefix("@site/"))
         path = str(Path(source).relative_to(root))
-        paths[page["permalink"]] = path
-        if path not in found.pages:
+        if "content-blog" not in str(file) and path not in found.pages:
+            paths[page["permalink"]] = path
+            sidebars[page["permalink"]] = page.get("sidebar", "")
             found.pages[path] = BuiltPage(page["permalink"], page["title"], _text(built, page["permalink"]))
     for file in sorted(facts.glob("docusaurus-plugin-content-docs/*/p/*.json")):
         version = json.loads(file.read_text()).get("version", {})
-        for sidebar in version.get("docsSidebars", {}).values():
-            listed = [paths[url] for url in dict.fromkeys(_addresses(sidebar)) if url in paths]
-            if listed and listed not in found.navigation:
+        for name, sidebar in version.get("docsSidebars", {}).items():
+            urls = dict.fromkeys(_addresses(sidebar))
+            listed = [paths[url] for url in urls if sidebars.get(url) == name]
+            if listed:
                 found.navigation.append(listed)
 
 

@@ -84,7 +84,8 @@ async def test_guidance_has_limits():
     [
         ({"docs/docs.json": "{}"}, "made with Mintlify"),
         ({"docusaurus.config.js": "", "docs/a.md": PAGE}, "made with Docusaurus"),
-        ({"website/docusaurus.config.ts": "docs: { path: '../docs' }"}, "made with Docusaurus"),
+        ({"website/docusaurus.config.ts": "export default {presets: [['classic', {docs: {path: '../docs'}}]]}"},
+         "made with Docusaurus"),
         ({"mkdocs.yml": "markdown_extensions: [admonition]\n"}, "configuration names: admonition."),
         ({"hugo.toml": "", "content/_index.md": PAGE}, "made with Hugo"),
         ({"docs/conf.py": "extensions = ['myst_parser']", "docs/index.rst": "A\n=\n"}, "names: myst_parser."),
@@ -94,7 +95,7 @@ async def test_guidance_has_limits():
         ({"other/_config.yml": "title: x\n"}, "No site generator was found"),
         ({}, "No site generator was found"),
     ],
-)
+)  # fmt: skip
 async def test_rules_of_the_generator_are_named(files, says):
     folder = "content" if "content/_index.md" in files else "docs"
     assert says in await facts_of({f"{folder}/page.md": PAGE, **files}, docs_folder=folder)

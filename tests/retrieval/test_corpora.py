@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.retrieval.site.navigation import detect_layout
+from tests.fakes.sites import read_site
 
 CORPORA = Path(os.environ.get("DOCSMITH_CORPORA") or "corpora")
 
@@ -29,13 +29,13 @@ async def test_page_in_view_lifts_neighbours_in_a_real_navigation(indexed, name,
     if not folder.is_dir():
         pytest.skip("no corpora here")
     files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-    layout = detect_layout(files, files.get)
-    order = sorted(layout.entries, key=lambda path: layout.entries[path].order)
-    assert layout.kind == kind
+    site = read_site(files)
+    places = {path: page.order for path, page in site.pages.items() if page.order >= 0}
+    order = sorted(places, key=lambda path: places[path])
+    assert site.kind == kind
     assert [path.rpartition(".")[0] for path in order[:2]] == first
-    assert all(path in files for path in order)
     here, there = neighbours
-    assert abs(layout.entries[here].order - layout.entries[there].order) == 1
+    assert abs(places[here] - places[there]) == 1
     await indexed.fill(files)
     plain = await indexed.paths(question, limit=50)
     assert {here, there} <= set(plain)

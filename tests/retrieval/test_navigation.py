@@ -163,7 +163,7 @@ def test_versions_and_languages_of_docusaurus():
         }
     )
     assert {page.url: (page.version, page.language, page.is_default) for page in site.pages.values()} == {
-        "/docs/next/a": ("", "", True),
+        "/docs/next/a": ("next", "", False),
         "/docs/a": ("2.0", "", True),
         "/docs/1.0/a": ("1.0", "", False),
         "/fr/docs/a": ("2.0", "fr", True),

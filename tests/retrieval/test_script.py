@@ -1,6 +1,7 @@
 import pytest
 
-from service.retrieval.site.script import UNKNOWN, exported
+from service.retrieval.site.script import exported
+from service.retrieval.site.script_values import UNKNOWN
 
 
 def value(text: str, **files: str) -> object:

@@ -24,6 +24,7 @@ from service.markup.front_matter import FrontMatter, split_front_matter, text_fi
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
 from service.retrieval.site.generators.sphinx_toctrees import listed_pages
 from service.retrieval.site.layout import Layout, join_path
+from service.retrieval.site.navigation import Site
 
 MAX_NEW_PAGES = 100
 _FILES: Mapping[str, re.Pattern[str]] = {
@@ -59,7 +60,9 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
     layout = await links.layout_now()
     paths = await asyncio.to_thread(workspace.paths)
     named = await _by_files(workspace, paths)
-    return await asyncio.to_thread(_unlisted, made, [*_by_layout(layout, paths), *named], layout, workspace, now.titles)
+    return await asyncio.to_thread(
+        _unlisted, made, [*_by_layout(layout, now.site, paths), *named], layout, workspace, now.titles
+    )
 
 
 def _unlisted(
@@ -112,14 +115,15 @@ def _title(path: str) -> str:
     return name.replace("-", " ").replace("_", " ").capitalize()
 
 
-def _by_layout(layout: Layout, paths: Sequence[str]) -> Iterator[_Navigation]:
+def _by_layout(layout: Layout, site: Site, paths: Sequence[str]) -> Iterator[_Navigation]:
     """Yield the navigation that the site's own configuration gives."""
     lines: Mapping[str, Callable[[str, str], str]] = {
         "mintlify": lambda path, _title: f"{json.dumps(without_suffix(path))}",
         "docusaurus": lambda path, _title: f"'{without_suffix(path)}',",
         "mkdocs": lambda path, title: f"- {title}: {path}",
     }
-    if layout.kind not in lines or not layout.entries:
+    listed = {path for path, page in site.pages.items() if page.order >= 0}
+    if layout.kind not in lines or not listed:
         return
     pattern = _FILES[layout.kind]
     files = sorted((path for path in paths if pattern.search(path)), key=lambda path: _distance(path, layout.root))
@@ -127,7 +131,7 @@ def _by_layout(layout: Layout, paths: Sequence[str]) -> Iterator[_Navigation]:
         return
     line = lines[layout.kind]
     yield _Navigation(
-        files[0], layout.root, layout.entries.__contains__, lambda path, title: line(_inside(path, layout.root), title)
+        files[0], layout.root, listed.__contains__, lambda path, title: line(_inside(path, layout.root), title)
     )
 
 

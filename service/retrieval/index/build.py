@@ -21,6 +21,7 @@ from contextlib import closing
 from functools import cache, cached_property, partial
 from pathlib import Path
 
+from msgspec import json
 from msgspec.structs import replace
 
 from service import __version__
@@ -30,7 +31,7 @@ from service.ports.docs_source import LeftOut
 from service.retrieval.index.archive import Archive, Files
 from service.retrieval.index.atomic_folder import building, copy_checked, is_whole, seal, sums_of
 from service.retrieval.index.report import IndexReport
-from service.retrieval.index.stored import FORMAT, PAGES_FILE
+from service.retrieval.index.stored import FORMAT, MISSING_ENTRIES, PAGES_FILE
 from service.retrieval.index.tables import PageTables
 from service.retrieval.readers.link_names import Links, called
 from service.retrieval.readers.markdown import ParsedPage
@@ -47,8 +48,9 @@ from service.retrieval.site.navigation import (
     SiteBuilder,
     detect_layout,
     is_external,
+    keeps_place,
+    place_pages,
     placed,
-    site_page,
 )
 from service.retrieval.site.pages import PAGE_SECONDS, OutOfTime, PageReader, ReadUpTo, within
 
@@ -273,6 +275,7 @@ class _Indexing:
             builder.add_placed(each)
         self._base = builder.base() if base is None else base
         site = builder.site(self._base)
+        self._tables.set_meta({MISSING_ENTRIES: json.encode(site.missing).decode()})
         ids = self._tables.page_ids()
         shown = {ids[path]: page for path, page in site.pages.items()}
         moved = set(self._tables.place(shown)) - self._new
@@ -441,7 +444,7 @@ class _Renewal(_Indexing):
             return None
         self._links = None if detects else Links(tables.stored_site(layout))
         found = self.read(layout, sorted(wanted), progress)
-        if not detects and all(self._stays(layout, earlier, now) for earlier, now in found):
+        if not detects and all(keeps_place(layout, self._base, *each) for each in found):
             self._place_new(layout)
         else:
             self.place_all(layout, self._base)
@@ -460,17 +463,11 @@ class _Renewal(_Indexing):
                 self.forget(path)
         return wanted
 
-    def _stays(self, layout: Layout, before: Placed | None, now: Placed | None) -> bool:
-        """A page has the addresses that it had, and the copies: no link of another page leads elsewhere now."""
-        if before is None or now is None:
-            return before is now
-        here, there = (site_page(layout, page, self._base or "") for page in (before, now))
-        same = [(one.url, one.language, one.version, one.text_language, one.copy_key) for one in (here, there)]
-        return same[0] == same[1] and before.aliases == now.aliases
-
     def _place_new(self, layout: Layout) -> None:
         """Steps 2 and 3 for the pages that were read."""
-        self._tables.place({page: site_page(layout, self._tables.placed(page), self._base or "") for page in self._new})
+        pages = map(self._tables.placed, self._new)
+        shown = place_pages(layout, self._base or "", pages, self._tables.all_placed)
+        self._tables.place(dict(zip(self._new, shown, strict=True)))
         for page, change in self._counts.items():
             names = Counter(self._tables.names(page))
             names.update(change)

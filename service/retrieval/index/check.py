@@ -7,9 +7,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from service.markup.leftovers import leftovers
+from service.retrieval.index.stored import MISSING_ENTRIES
 from service.retrieval.search.words import PAGE_SHIFT
 from service.retrieval.site.layout import Kind, decode_layout
 
@@ -56,8 +57,9 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
     meta = dict(db.execute("SELECT key, value FROM meta"))
     layout = decode_layout(meta["layout"])
     files = {path for (path,) in db.execute("SELECT path FROM files")}
-    entries = [path for path, entry in layout.entries.items() if entry.order >= 0 and path in files]
-    missing = [*layout.missing_entries, *(path for path in layout.entries if path not in files)]
+    (entries,) = db.execute("SELECT count(*) FROM pages WHERE position >= 0").fetchone()
+    named = json.decode(meta.get(MISSING_ENTRIES, "[]"), type=list[str])
+    missing = [*named, *(path for path in layout.entries if path not in files)]
     findings: dict[FindingKind, Findings] = {
         "same_address": _counted(_same_address(db)),
         "missing_entry": _counted(Finding(name, "The navigation names it; the page is not there.") for name in missing),
@@ -71,7 +73,7 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
             Finding(path, reason) for path, reason in db.execute("SELECT path, reason FROM skipped ORDER BY path")
         ),
     }
-    return SiteCheck(layout.kind, meta["commit"], int(meta["pages"]), int(meta["sections"]), len(entries), findings)
+    return SiteCheck(layout.kind, meta["commit"], int(meta["pages"]), int(meta["sections"]), entries, findings)
 
 
 def _counted(found: Iterable[Finding]) -> Findings:

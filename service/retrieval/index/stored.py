@@ -7,6 +7,8 @@ from service.retrieval.search.words import PAGE_SHIFT
 
 FORMAT = "6"
 PAGES_FILE = "pages.db"
+MISSING_ENTRIES = "missing_entries"
+"""Key among the index's facts about itself: a list as JSON."""
 
 
 def section_ids(page: int) -> tuple[int, int]:

@@ -43,6 +43,8 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 _CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.")
 """Beginnings of the names of all of these: so only few files are compared with each pattern."""
 _VITEPRESS = ".vitepress/config"
+_BESIDE = re.compile(r"(?:^|/)docusaurus\.config\.\w+$")
+"""Configurations that may name folders beside their own."""
 
 
 _OPENAPI_NAME = re.compile(r"openapi|swagger", re.IGNORECASE)
@@ -107,7 +109,7 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
         return website(files, read)
     configs = [name for name in files if name[name.rfind("/") + 1 :].startswith(_CONFIG_NAMES) or _VITEPRESS in name]
     for kind, pattern in _CONFIGS:
-        found = [name for name in configs if pattern.search(name) and _related(_folder(name), docs_folder)]
+        found = [name for name in configs if pattern.search(name) and _may_be_of(name, docs_folder)]
         for config in sorted(found, key=lambda name: (_distance(_folder(name), docs_folder), name))[:MAX_CONFIGS]:
             if _is_foreign(config, docs_folder):
                 continue
@@ -132,12 +134,18 @@ def _folder(config: str) -> str:
     return dirname(config.partition(_VITEPRESS)[0] if _VITEPRESS in config else config)
 
 
-def _related(folder: str, docs_folder: str) -> bool:
-    return within(folder, docs_folder) or within(docs_folder, folder)
+def _may_be_of(config: str, docs_folder: str) -> bool:
+    """Return whether a configuration may be that of the documentation: it is in a folder below or above, or it says
+    itself where the pages are.
+    """
+    folder = _folder(config)
+    return within(folder, docs_folder) or within(docs_folder, folder) or _BESIDE.search(config) is not None
 
 
 def _distance(folder: str, docs_folder: str) -> int:
-    """The nearest configuration rules: first in or under the documentation, then above it."""
+    """Return how far a configuration is: first are those in or below the documentation, then above it, then beside."""
+    if not within(folder, docs_folder) and not within(docs_folder, folder):
+        return 1_000 + folder.count("/")
     depth = folder.count("/") + bool(folder)
     own = docs_folder.count("/") + bool(docs_folder)
     return depth - own if depth >= own else 100 + own - depth

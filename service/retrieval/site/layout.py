@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from service.markup.dialects import Dialect
 from service.markup.front_matter import FrontMatter, is_true, text_field
 from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES
+from service.retrieval.site.documents import DocumentSet
 from service.retrieval.site.hugo_rules import HugoRules
 from service.retrieval.site.ignore_files import IgnoreRules
 
@@ -60,7 +61,8 @@ class Layout(Struct, frozen=True, dict=True):
     """Rules for paths below ``root``."""
     mounts: tuple[Mount, ...] = ()
     """Further folders of pages; the first that fits."""
-    keep_numbers: bool = True
+    documents: tuple[DocumentSet, ...] = ()
+    """Folders of pages whose ids and addresses front matter gives; the deepest that holds a page."""
     default_language: str = ""
     descriptions: frozenset[str] = frozenset()
     """Files of OpenAPI."""
@@ -116,8 +118,10 @@ class Layout(Struct, frozen=True, dict=True):
         inside = self._mounted(path)
         if inside is None:
             return f"Outside {self.root or 'the documentation'}, where the site has its pages."
-        if self.kind == "docusaurus" and any(part.startswith("_") for part in inside[1].split("/")):
-            return "Names that begin with an underscore are parts of other pages."
+        documents = self.document_set(path)
+        excluded = documents.why_excluded(path[len(documents.folder) :].lstrip("/")) if documents is not None else ""
+        if excluded:
+            return excluded
         if path in self.entries:
             return ""
         if _UNSEEN_NAMES.fullmatch(path.rpartition("/")[2]):
@@ -165,8 +169,21 @@ class Layout(Struct, frozen=True, dict=True):
             return ("\0", "", ""), path[len(self.root) :].lstrip("/")
         return None
 
+    def document_set(self, path: str) -> DocumentSet | None:
+        """Return the documents that a page is one of."""
+        if not self.documents:
+            return None
+        return next((self._sets[folder] for folder in _above(path) if folder in self._sets), None)
+
+    @cached_property
+    def _sets(self) -> Mapping[str, DocumentSet]:
+        return {each.folder: each for each in reversed(self.documents)}
+
     def below_mount(self, path: str) -> tuple[str, str]:
         """Return the prefix of the addresses where a page is mounted, NUL for the site's, and the path below it."""
+        documents = self.document_set(path)
+        if documents is not None:
+            return documents.route, path[len(documents.folder) :].lstrip("/")
         mounted = self._mounted(path)
         return ("\0", path) if mounted is None else (mounted[0][0], mounted[1])
 
@@ -181,6 +198,10 @@ class Layout(Struct, frozen=True, dict=True):
             return self.addresses[path], "", ""
         if path in self.descriptions:
             return self._address_of_description(path), "", ""
+        documents = self.document_set(path)
+        if documents is not None:
+            address = documents.address(path[len(documents.folder) :].lstrip("/"), front_matter, base)
+            return clean_url(address), documents.version, documents.language
         path = self.moved.get(path, path)
         of_hugo = self.hugo.resolve(path, front_matter) if self.hugo is not None else None
         if of_hugo is not None:
@@ -198,8 +219,6 @@ class Layout(Struct, frozen=True, dict=True):
         place = _Place(path, base if prefix == "\0" else prefix, version, language, *_named(inside))
         if self.language_suffixes:
             place = self._by_suffix(place)
-        if self.kind == "docusaurus" and not self.keep_numbers:
-            place = replace(place, folders=[_unnumbered(part) for part in place.folders], name=_unnumbered(place.name))
         place = _with_nested(place)
         return clean_url(self._address(place, front_matter)), place.version, place.language
 
@@ -213,19 +232,19 @@ class Layout(Struct, frozen=True, dict=True):
     def _address(self, place: "_Place", front_matter: FrontMatter) -> str:
         """Return the page's address: the one its front matter gives, else that of its folders and name."""
         if self.kind in _BY_FILE:
-            return "/".join([place.prefix, *place.folders, self._tail(place, "")])
+            return "/".join([place.prefix, *place.folders, self._tail(place)])
         whole = text_field(front_matter, "slug", "url", "permalink")
         if whole.startswith("/") and ":" not in whole:
-            return (place.prefix if self.kind == "docusaurus" else "") + whole
+            return whole
         slug = text_field(front_matter, "slug")
         if self.kind == "mdn" and whole:
             return f"{place.prefix}/{slug}"
-        tail = slug.strip("/") if slug and self.kind != "mdn" else self._tail(place, text_field(front_matter, "id"))
+        tail = slug.strip("/") if slug and self.kind != "mdn" else self._tail(place)
         return "/".join([place.prefix, *place.folders, tail])
 
-    def _tail(self, place: "_Place", page_id: str) -> str:
+    def _tail(self, place: "_Place") -> str:
         """Return the last part of a page's address; empty for the page of a folder."""
-        is_index = self._is_index(place.name, place.folders)
+        is_index = self._is_index(place.name)
         if self.html_suffix:
             if is_index and self.kind in _FOLDER_ADDRESSES:
                 return ""
@@ -233,8 +252,6 @@ class Layout(Struct, frozen=True, dict=True):
             return "" if is_home else f"{'index' if is_index else place.name}.html"
         if is_index:
             return ""
-        if self.kind == "docusaurus" and page_id:
-            return page_id.rpartition("/")[2]
         is_html = place.path.lower().endswith((".html", ".htm"))
         return place.path.rpartition("/")[2] if is_html and self.kind == "plain" else place.name
 
@@ -247,13 +264,11 @@ class Layout(Struct, frozen=True, dict=True):
                 inside = path[len(folder) :]
         return clean_url(inside)
 
-    def _is_index(self, name: str, folders: Sequence[str]) -> bool:
+    def _is_index(self, name: str) -> bool:
         if self.kind in _BY_FILE:
             return name in _BY_FILE[self.kind]
         lowered = name.lower()
-        if lowered in ("index", "_index") or (lowered == "readme" and self.kind != "mintlify"):
-            return True
-        return self.kind == "docusaurus" and bool(folders) and lowered == folders[-1].lower()
+        return lowered in ("index", "_index") or (lowered == "readme" and self.kind != "mintlify")
 
     def included(self, path: str, target: str) -> tuple[str, ...]:
         """Return where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``) or its
@@ -302,10 +317,6 @@ class _Place(Struct, frozen=True):
 def _named(inside: str) -> tuple[list[str], str]:
     folder, _, file = inside.rpartition("/")
     return [part for part in folder.split("/") if part], file.rpartition(".")[0]
-
-
-def _unnumbered(part: str) -> str:
-    return NUMBER.sub("", part)
 
 
 def _with_nested(place: _Place) -> _Place:

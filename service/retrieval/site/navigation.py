@@ -6,7 +6,7 @@ when it is not in the archive) the pages' own links decide.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from posixpath import dirname, normpath
 from urllib.parse import unquote
 
@@ -15,6 +15,7 @@ from msgspec import Struct
 from service.markup.front_matter import list_field, text_field
 from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, without_suffix
 from service.retrieval.readers.markdown import ParsedPage
+from service.retrieval.site.arrangement import arrange, depends_on_pages
 from service.retrieval.site.detection import detect_layout
 from service.retrieval.site.layout import MAX_CONFIG_BYTES, MAX_FACT, NUMBER, Kind, Layout, NavEntry, clean_url
 from service.retrieval.site.translations import copy_key, text_language
@@ -28,8 +29,10 @@ __all__ = [  # with what those who read sites need of the modules below this one
     "SitePage",
     "detect_layout",
     "is_external",
+    "keeps_place",
     "link_problem",
     "make_site",
+    "place_pages",
     "placed",
     "resolve_link",
     "site_page",
@@ -69,6 +72,8 @@ class Site(Struct, frozen=True):
     """By URL, redirects included; case and a trailing slash play no part: ask through ``path_of``."""
     files: frozenset[str]
     """Every file that was given, pages or not."""
+    missing: tuple[str, ...] = ()
+    """Pages that the navigation names and that are not there, as it names them."""
 
     def path_of(self, url: str) -> str | None:
         return self.paths.get(_url_key(url))
@@ -106,6 +111,7 @@ def _small(value: object) -> object:
 _PLACING = (
     *("slug", "url", "permalink", "id", "aliases", "redirect_from", "title", "date", "publishDate"),
     *("version", "language", "lang", "locale", "tag", "tags", "groups"),
+    *("sidebar_position", "parse_number_prefixes"),
 )
 
 
@@ -142,9 +148,10 @@ class SiteBuilder:
             base = self.base()
         pages: dict[str, SitePage] = {}
         paths: dict[str, str] = {}
+        arrangement = arrange(self._layout, {each.path: each.front_matter for each in self._placed})
         redirects: list[tuple[str, str]] = list(self._layout.redirects.items())
         for each in self._placed:
-            page = site_page(self._layout, each, base)
+            page = site_page(self._layout, each, base, arrangement.entries.get(each.path))
             pages[page.path] = page
             paths.setdefault(_url_key(page.url), page.path)
             for address in dict.fromkeys((page.url, page.url.removeprefix(self._layout.link_prefix))):
@@ -157,25 +164,24 @@ class SiteBuilder:
             target = paths.get(_url_key(destination.partition("#")[0]))
             if target is not None:
                 paths.setdefault(_url_key(source), target)
-        return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files)
+        return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files, arrangement.missing)
 
     def _votes(self, base: str) -> int:
         urls = {_url_key(self._layout.resolve_url(each.path, each.front_matter, base)[0]) for each in self._placed}
         return sum(url in urls for url in self._absolute)
 
 
-def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
-    """A page at its place, under the site's URL prefix."""
+def site_page(layout: Layout, page: Placed, base: str, entry: NavEntry | None = None) -> SitePage:
+    """Return a page at its place, under the site's URL prefix. ``entry``: its place in the navigation."""
     url, version, language = layout.resolve_url(page.path, page.front_matter, base)
-    entry = layout.entries.get(page.path, NavEntry(-1))
+    entry = entry or NavEntry(-1)
     titles = (
         (entry.title, page.title) if layout.kind == "mkdocs" or not page.has_own_title else (page.title, entry.title)
     )
     if layout.kind in ("vitepress", "sphinx"):  # their lists of pages have names of their own, which are no titles
         titles = (page.title, entry.title)
     title = next(filter(None, titles), "") or _title_of(page.path)
-    mounted = bool(version) and layout.kind == "docusaurus"
-    newest = next((mount[2] for mount in layout.mounts if mount[2]), "")
+    documents = layout.document_set(page.path)
     version = text_field(page.front_matter, "version") or entry.version or version
     language = text_field(page.front_matter, "language", "lang", "locale") or entry.language or language
     return SitePage(
@@ -188,10 +194,31 @@ def site_page(layout: Layout, page: Placed, base: str) -> SitePage:
         tags=list_field(page.front_matter, "tag", "tags") or entry.tags,
         groups=list_field(page.front_matter, "groups") or entry.groups,
         order=entry.order,
-        is_default=entry.is_default and (not mounted or version == newest),
+        is_default=entry.is_default and (documents is None or documents.is_default),
         text_language=text_language(page.text_language, language, layout.default_language),
         copy_key=copy_key(layout, page.path, language, version, base),
     )
+
+
+def place_pages(
+    layout: Layout, base: str, pages: Iterable[Placed], every: Callable[[], Iterable[Placed]]
+) -> Iterator[SitePage]:
+    """Yield some pages at their places. ``every`` gives all pages of the site, where those decide the places."""
+    entries = layout.entries
+    if depends_on_pages(layout):
+        entries = arrange(layout, {each.path: each.front_matter for each in every()}).entries
+    for page in pages:
+        yield site_page(layout, page, base, entries.get(page.path))
+
+
+def keeps_place(layout: Layout, base: str, before: Placed | None, now: Placed | None) -> bool:
+    """Return whether a page has the addresses that it had, and no other page another place in the navigation."""
+    if before is None or now is None:
+        return before is now
+    if depends_on_pages(layout) and before.front_matter != now.front_matter:
+        return False
+    here, there = (site_page(layout, page, base) for page in (before, now))
+    return here.url == there.url and before.aliases == now.aliases
 
 
 def make_site(layout: Layout, pages: Iterable[ParsedPage], files: Iterable[str]) -> Site:

@@ -26,24 +26,14 @@ from service.retrieval.site.script_tokens import (
     names_in,
     tokens_of,
 )
+from service.retrieval.site.script_values import UNKNOWN, Unknown, joined, path_of
 
 MAX_STEPS, MAX_FILES, MAX_CHARACTERS = 200_000, 30, 1 << 20
 """Limits for one configuration, with all the files that it imports."""
-MAX_TEXT = 20_000
-"""Characters of a text that is put together."""
 
 ReadFile = Callable[[str], str | None]
 """A function of a path: the text of the file, None where there is none."""
 
-
-class Unknown:
-    """A value that only a run of the program would give."""
-
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-
-UNKNOWN = Unknown()
 
 _SUFFIXES = ("", ".ts", ".mts", ".js", ".mjs", ".cjs", ".json", "/index.ts", "/index.mts", "/index.js", "/index.mjs")
 _DECLARED = frozenset(("const", "let", "var"))
@@ -284,6 +274,8 @@ class _Expression:
             value = UNKNOWN
         elif piece == "require" and self._peek() == "(":
             value = self._required(depth)
+        elif piece in ("resolve", "join") and self._peek() == "(":
+            value = path_of(self._arguments(depth))
         elif is_word([piece], 0):
             value = self._arrow(depth) if self._peek() == "=>" else self._module.value(str(piece), depth)
         return self._used(value, depth)
@@ -296,8 +288,11 @@ class _Expression:
                     self._at += 1
                     name = self._next()
                     if self._peek() == "(":  # a method, of which a list remains what it is: ``filter``, ``concat``
-                        self._arguments(depth)
-                        value = value if isinstance(value, list) and name in ("filter", "concat", "flat") else UNKNOWN
+                        given = self._arguments(depth)
+                        if not isinstance(value, list):
+                            value = path_of(given) if name in ("resolve", "join") else UNKNOWN
+                        elif name not in ("filter", "concat", "flat"):
+                            value = UNKNOWN
                     else:
                         value = value.get(str(name), UNKNOWN) if isinstance(value, dict) else UNKNOWN
                 case "[":
@@ -487,8 +482,3 @@ class _Expression:
         piece = self._tokens[self._at] if self._at < len(self._tokens) else ""
         self._at += 1
         return piece
-
-
-def joined(values: Sequence[object]) -> object:
-    texts = [str(value) for value in values if isinstance(value, str | int) and not isinstance(value, bool)]
-    return "".join(texts) if len(texts) == len(values) and sum(map(len, texts)) <= MAX_TEXT else UNKNOWN

@@ -4,7 +4,6 @@ Pages that may link to what a job removed are found by searching their text for 
 """
 
 import asyncio
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from posixpath import dirname, normpath
 from typing import NamedTuple
@@ -26,19 +25,15 @@ from service.agent.checks.links.site_view import (
     made_view,
     without_query,
 )
+from service.agent.checks.links.workspace_layout import workspace_layout
 from service.agent.checks.markup import PageLink, links_of
 from service.agent.workspace import Workspace
 from service.markup.pages import INDEX_NAMES, is_markdown, is_page, without_suffix
 from service.retrieval.readers.markdown import ParsedPage
-from service.retrieval.site.navigation import Layout, detect_layout
+from service.retrieval.site.detection import is_configuration
+from service.retrieval.site.navigation import Layout
 
 MAX_MOVED_COMPARED = 200
-CONFIGURATIONS = re.compile(
-    r"(?:^|/)(?:docs|mint|versions)\.json$|(?:^|/)\.mintignore$|(?:^|/)mkdocs\.ya?ml$|(?:^|/)docusaurus\.config\.\w+$"
-    r"|(?:^|/)\.vitepress/(?!theme/|cache/|dist/)[\w./-]+\.(?:m?[jt]s|json)$"
-    r"|(?:^|/)sidebars\.\w+$|(?:^|/)(?:hugo|config)\.(?:toml|ya?ml|json)$"
-)
-MAX_CONFIGURATIONS = 60
 MAX_NAVIGATION_FILES = 100
 MAX_NAMED_IN_VAIN = 5_000
 
@@ -58,6 +53,8 @@ class Links:
         self._workspace = workspace
         self._base_pages: dict[str, ParsedPage] = {}
         self._layout_before: Layout | None = None
+        self._layout_files: frozenset[str] = frozenset()
+        """Files that say how the site is laid out."""
         self._base: SiteView | None = None
         self._now: SiteView | None = None
         self._now_of: dict[str, str | None] = {}
@@ -79,7 +76,8 @@ class Links:
         pages = {path: text for path, text in changes.items() if is_markdown(path)}
         moved = await self.moved()
         came_from = {to: path for path, to in moved.items()}
-        if not any(CONFIGURATIONS.search(path) or is_page(path) for path in changes):
+        await self._base_layout()
+        if not any(self._says_layout(path) or is_page(path) for path in changes):
             return []
         if await self._only_words(changes):
             return []
@@ -109,7 +107,7 @@ class Links:
 
     async def layout_now(self) -> Layout:
         """Return how the site is laid out, with the pages that its navigation names and that are there now."""
-        return await self._layout(await asyncio.to_thread(self._workspace.paths), base=False)
+        return (await self._view()).layout
 
     async def views(self) -> tuple[SiteView, SiteView]:
         """Return the site before the changes, and as it is now. Every page of it is read for that once."""
@@ -142,25 +140,18 @@ class Links:
         changes = dict(self._workspace.changes)
         layout = base.layout
         paths = await asyncio.to_thread(self._workspace.paths)
-        if any(CONFIGURATIONS.search(path) for path in changes):
-            layout = await self._layout(paths, base=False)
+        if frozenset(paths) != base.files or any(self._says_layout(path) for path in changes):
+            layout, _ = await workspace_layout(self._workspace, paths, base=False)
         return await asyncio.to_thread(changed_view, base, layout, self._base_pages, changes, paths)
 
     async def _base_layout(self) -> Layout:
         if self._layout_before is None:
-            self._layout_before = await self._layout(self._workspace.base_paths(), base=True)
+            paths = self._workspace.base_paths()
+            self._layout_before, self._layout_files = await workspace_layout(self._workspace, paths, base=True)
         return self._layout_before
 
-    async def _layout(self, paths: Sequence[str], *, base: bool) -> Layout:
-        files = await asyncio.to_thread(_configurations, paths)
-        read = self._workspace.base_texts if base else self._workspace.texts
-        found: dict[str, str] = {}
-        async for texts in read(files):
-            found.update(texts)
-        return await asyncio.to_thread(
-            detect_layout, paths, lambda name: found[name].encode() if name in found else None,
-            docs_folder=self._workspace.docs_folder,
-        )  # fmt: skip
+    def _says_layout(self, path: str) -> bool:
+        return path in self._layout_files or is_configuration(path)
 
     async def _anchors_of(self, path: str, *, base: bool = False) -> Anchors:
         text = await (self._workspace.base_text(path) if base else self._workspace.text(path))
@@ -203,7 +194,7 @@ class Links:
         dialect = (await self._base_layout()).dialect
         for path, text in changes.items():
             old = await self._workspace.base_text(path)
-            if old is None or text is None or CONFIGURATIONS.search(path):
+            if old is None or text is None or (self._says_layout(path) and not is_page(path)):
                 return False
             if not await asyncio.to_thread(differ_in_words_only, path, old, text, dialect):
                 return False
@@ -302,12 +293,6 @@ class Links:
 
 def _pages(workspace: Workspace, layout: Layout) -> list[str]:
     return [path for path in workspace.pages() if layout.is_page(path)]
-
-
-def _configurations(paths: Sequence[str]) -> list[str]:
-    """Files that may say how the site is laid out, those nearest to the root first."""
-    files = [path for path in paths if CONFIGURATIONS.search(path)]
-    return sorted(files, key=lambda path: (path.count("/"), path))[:MAX_CONFIGURATIONS]
 
 
 def _navigation_files(workspace: Workspace) -> list[str]:

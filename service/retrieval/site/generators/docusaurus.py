@@ -1,92 +1,309 @@
-"""Docusaurus's configuration, JavaScript that is searched, not run. Pages are in ``docs`` below the site's folder,
-under ``/docs`` unless ``routeBasePath`` says else; ``slug``, ``id``, numbers before names, ``_`` before what is no
-page, versioned_docs and i18n (docusaurus.io/docs/create-doc).
+"""Docusaurus: its configuration and sidebars, which are read and never run (docusaurus.io/docs/api/docusaurus-config).
+
+Each instance of its plugin for documents has a folder, of which versions and translations lie beside each other; pages
+in ``src/pages`` are where their files are. Posts of blogs are no documentation and left out.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from posixpath import dirname, normpath
 
-from service.markup.dialects import Dialect
-from service.retrieval.site.layout import (
-    MAX_SCRIPT,
-    NUMBER,
-    Layout,
-    Mount,
-    NavEntry,
-    Read,
-    join_path,
-    read_text,
-    within,
-)
+from msgspec import Struct
 
-MAX_ROUTES, MAX_LANGUAGES = 50, 200
+from service.markup.dialects import Dialect
+from service.markup.front_matter import load_strings
+from service.retrieval.site.documents import Category, DocumentSet, SidebarItem
+from service.retrieval.site.generators.docusaurus_sidebars import sidebars_of
+from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
+from service.retrieval.site.layout import MAX_FACT, Layout, Read, clean_url, join_path, read_text, within
+from service.retrieval.site.script import exported
+
+MAX_INSTANCES, MAX_VERSIONS, MAX_LANGUAGES, MAX_CATEGORIES, MAX_RULES = 50, 200, 200, 5_000, 100
 """Limits for one configuration."""
-_ROUTE = re.compile(r"routeBasePath\s*:\s*['\"]([^'\"\n]{0,200})['\"]")
-_DOCS_PATH = re.compile(r"(?<![\w.])path\s*:\s*['\"]([^'\"\n]{1,200})['\"]")
-_QUOTED = re.compile(r"['\"]([\w./-]{1,300})['\"]")
-_DOCUSAURUS_CONFIG = re.compile(r"docusaurus\.config\.(?:[cm]?js|ts)$")
+_CONFIG = re.compile(r"docusaurus\.config\.(?:[cm]?js|ts)$")
 _SIDEBARS = re.compile(r"sidebars\.(?:[cm]?js|ts|json)$")
+_CATEGORY = re.compile(r"_category_\.(?:json|ya?ml)")
+_CURRENT = "current"
+Options = Mapping[str, object]
+
+
+class _Language(Struct, frozen=True):
+    name: str
+    folder: str
+    """The folder of its translations."""
+    base: str
+    """Prefix of all its addresses."""
+    is_default: bool
+
+
+class _Site(Struct, frozen=True):
+    root: str
+    files: frozenset[str]
+    read: Read
+    base: str
+    languages: tuple[_Language, ...]
+
+    def value(self, path: str) -> object:
+        """Return what a program or a JSON file exports."""
+        return exported(path, lambda name: read_text(self.read, name) if name in self.files else None)
+
+    def holds(self, folder: str) -> bool:
+        return any(within(name, folder) for name in self.files)
 
 
 def docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
     root = dirname(config)
     beside = [name for name in sorted(files) if dirname(name) == root]
-    text = next((read_text(read, name) for name in beside if _DOCUSAURUS_CONFIG.search(name)), "")
-    text = re.sub(r"^[ \t]*//[^\n]*$", "", text, flags=re.MULTILINE)[:MAX_SCRIPT]
-    routes = list(_routes(text, root, files))
-    main = next((folder for folder, _ in routes if folder.endswith("docs")), join_path(root, "docs"))
-    given = dict(routes).get(main)
-    bases: tuple[str, ...] = (given,) if given is not None else ("/docs",) if text else ("/docs", "")
-    versions = _json_strings(read_text(read, join_path(root, "versions.json")))
-    mounts = [
-        *_version_mounts(root, bases[0], versions, files),
-        *((folder, base, "", "") for folder, base in routes if folder != main),
-        (join_path(root, "src/pages"), "", "", ""),
-    ]
-    sidebars = (re.sub(r"//[^\n]*", "", read_text(read, name)) for name in beside if _SIDEBARS.search(name))
-    ids = [page_id for sidebar in sidebars for page_id in _QUOTED.findall(sidebar)]
-    keeps = "numberPrefixParser: false" in text or any(NUMBER.match(page_id.rpartition("/")[2]) for page_id in ids)
-    if versions and text and "includeCurrentVersion: false" not in text:
-        bases = (f"{bases[0]}/next",)
+    path = next((name for name in beside if _CONFIG.search(name)), "")
+    found = exported(path, lambda name: read_text(read, name) if name in files else None) if path else None
+    settings: Options = found if isinstance(found, dict) else {}
+    base = clean_url(_text(settings, "baseUrl")).rstrip("/")
+    languages = tuple(_languages(settings.get("i18n"), root, base, files))
+    site = _Site(root, files, read, base, languages)
+    sets: list[DocumentSet] = []
+    for instance in list(_instances(settings))[:MAX_INSTANCES]:
+        sets += _documents(site, instance, is_sure=bool(path))
+    if not sets:
+        return None
+    main = next((each for each in sets if each.folder.endswith("docs") and not each.version), sets[0])
+    sets += _pages(site, settings)
+    bases = ("/docs", "") if main.prefix == "\0" else (main.prefix,)
     return Layout(
-        "docusaurus", docs_folder, main, Dialect(mdx=True), bases, _entries(ids, main, files), mounts=tuple(mounts),
-        keep_numbers=keeps,
+        "docusaurus", docs_folder, main.folder, Dialect(mdx=True), bases,
+        redirects=dict(_redirects(settings)),
+        mounts=tuple((each.folder, each.prefix, each.version, each.language) for each in sets),
+        default_language=next((each.name for each in languages if each.is_default), ""),
+        documents=tuple(sets), link_prefix=base,
     )  # fmt: skip
 
 
-def _routes(text: str, root: str, files: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield folders of pages with the URL prefix of each, as the configuration has them beside each other."""
-    for match in islice(_ROUTE.finditer(text), MAX_ROUTES):
-        distances = ((abs(path.start() - match.start()), path[1]) for path in _DOCS_PATH.finditer(text))
-        _, folder = min((near for near in distances if near[0] < 400), default=(0, "docs"))
-        if folder != "blog" and any(within(name, join_path(root, folder)) for name in files):
-            yield join_path(root, normpath(folder)), f"/{match[1].strip('/')}".rstrip("/")
+def _text(values: Options, name: str) -> str:
+    value = values.get(name)
+    return value.encode("utf-8", "replace").decode()[:MAX_FACT] if isinstance(value, str) else ""
 
 
-def _version_mounts(root: str, lead: str, versions: list[str], files: frozenset[str]) -> Iterator[Mount]:
-    """Yield the folders of versions, and of each language its folders of versions; the first version is the current."""
-    prefixes = [(version, "" if version == versions[0] else f"/{version}") for version in versions]
-    for version, prefix in prefixes:
-        yield join_path(root, f"versioned_docs/version-{version}"), f"{lead}{prefix}", version, ""
-    translations = join_path(root, "i18n")
-    languages = {name[len(translations) + 1 :].split("/", 1)[0] for name in files if within(name, translations)}
-    for language in sorted(languages)[:MAX_LANGUAGES]:
-        at = join_path(translations, language, "docusaurus-plugin-content-docs")
-        yield f"{at}/current", f"/{language}{lead}", "", language
-        for version, prefix in prefixes:
-            yield f"{at}/version-{version}", f"/{language}{lead}{prefix}", version, language
+def _strings(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def _entries(ids: Iterable[str], main: str, files: frozenset[str]) -> dict[str, NavEntry]:
-    entries: dict[str, NavEntry] = {}
-    for page_id in ids:
-        path = next((p for s in (".md", ".mdx") if (p := join_path(main, page_id) + s) in files), None)
-        if path is not None and path not in entries:
-            entries[path] = NavEntry(len(entries))
-    return entries
+def _languages(i18n: object, root: str, base: str, files: frozenset[str]) -> Iterator[_Language]:
+    settings: Options = i18n if isinstance(i18n, dict) else {}
+    top = join_path(root, normpath(_text(settings, "path") or "i18n"))
+    default = _text(settings, "defaultLocale")
+    listed = _strings(settings.get("locales"))
+    if not listed:
+        listed = sorted({name[len(top) + 1 :].split("/", 1)[0] for name in files if name.startswith(f"{top}/")})
+    configs = settings.get("localeConfigs")
+    for name in listed[:MAX_LANGUAGES]:
+        own = configs.get(name) if isinstance(configs, dict) else None
+        options: Options = own if isinstance(own, dict) else {}
+        prefix = base if name == default else f"{base}/{name}"
+        if isinstance(options.get("baseUrl"), str):
+            prefix = clean_url(_text(options, "baseUrl")).rstrip("/")
+        yield _Language(name, join_path(top, normpath(_text(options, "path") or name)), prefix, name == default)
+
+
+def _instances(settings: Options) -> Iterator[Options]:
+    """Yield the options of each instance of the plugin for documents; the first is that of the preset."""
+    presets, plugins = settings.get("presets"), settings.get("plugins")
+    is_found = False
+    for preset in presets if isinstance(presets, list) else ():
+        name, options = _configured(preset)
+        docs = options.get("docs")
+        if docs is False:
+            is_found = True
+        elif isinstance(docs, dict) or "preset-classic" in name or name == "classic":
+            is_found = True
+            yield docs if isinstance(docs, dict) else {}
+    for plugin in plugins if isinstance(plugins, list) else ():
+        name, options = _configured(plugin)
+        if "content-docs" in name:
+            is_found = True
+            yield options
+    if not is_found:
+        yield {}
+
+
+def _configured(plugin: object) -> tuple[str, Options]:
+    """Return the name and the options of a preset or plugin."""
+    if isinstance(plugin, str):
+        return plugin, {}
+    parts = plugin if isinstance(plugin, list) else []
+    name = parts[0] if parts and isinstance(parts[0], str) else ""
+    return name, parts[1] if len(parts) > 1 and isinstance(parts[1], dict) else {}
+
+
+def _documents(site: _Site, options: Options, *, is_sure: bool) -> Iterator[DocumentSet]:
+    """Yield the folders of one instance: each version, in each language."""
+    plugin = _text(options, "id")
+    lead = f"{plugin}_" if plugin and plugin != "default" else ""
+    folder = _below(site.root, _text(options, "path") or "docs")
+    if folder is None:
+        return
+    given = options.get("routeBasePath")
+    route = clean_url(given if isinstance(given, str) else "docs").rstrip("/")
+    versions = _versions(site, options, lead)
+    last = _text(options, "lastVersion") or next((name for name in versions if name != _CURRENT), _CURRENT)
+    shown = options.get("versions")
+    has_rules = isinstance(options.get("exclude"), list)
+    for name in versions:
+        own = shown.get(name) if isinstance(shown, dict) else None
+        about: Options = own if isinstance(own, dict) else {}
+        part = _text(about, "path") if isinstance(about.get("path"), str) else _part(name, last)
+        at = folder if name == _CURRENT else join_path(site.root, f"{lead}versioned_docs/version-{name}")
+        label = (_text(about, "label") or _part(name, "")) if name == _CURRENT and len(versions) > 1 else name
+        is_alone = name == _CURRENT and len(versions) == 1
+        prefix = f"{route}{clean_url(part).rstrip('/')}"
+        base = DocumentSet(
+            at, "\0" if not is_sure and is_alone else f"{site.base}{prefix}", route,
+            version="" if is_alone else label, is_default=name == last,
+            keeps_numbers=options.get("numberPrefixParser") is False,
+            include=_rules(options.get("include")), exclude=_rules(options.get("exclude")), has_own_rules=has_rules,
+            sidebars=_sidebars(site, options, name, lead), categories=_categories(site, at),
+        )  # fmt: skip
+        if site.holds(at):
+            yield base
+        for language in site.languages:
+            plugin_folder = f"docusaurus-plugin-content-docs{'-' + plugin if lead else ''}"
+            inside = _CURRENT if name == _CURRENT else f"version-{name}"
+            translated = join_path(language.folder, plugin_folder, inside)
+            if site.holds(translated):
+                yield _changed(base, translated, f"{language.base}{prefix}", language)
+
+
+def _changed(base: DocumentSet, folder: str, prefix: str, language: _Language) -> DocumentSet:
+    return DocumentSet(
+        folder, prefix, base.route, version=base.version, language=language.name, is_default=base.is_default,
+        original=base.folder, keeps_numbers=base.keeps_numbers, include=base.include, exclude=base.exclude,
+        has_own_rules=base.has_own_rules, sidebars=base.sidebars, categories=base.categories,
+    )  # fmt: skip
+
+
+def _part(version: str, last: str) -> str:
+    """Return the part of an address that stands for a version."""
+    if version == last:
+        return ""
+    return "next" if version == _CURRENT else version
+
+
+def _below(root: str, path: str) -> str | None:
+    """Return a folder that is given from the site's, which may be beside it; None outside the repository."""
+    if path.startswith("/"):
+        return None
+    found = normpath(f"{root}/{path}".lstrip("/"))
+    return None if found.startswith("..") else "" if found == "." else found
+
+
+def _versions(site: _Site, options: Options, lead: str) -> list[str]:
+    """Return the versions that are built, the current one by that name."""
+    listed: list[str] = []
+    if options.get("disableVersioning") is not True:
+        listed = _json_strings(read_text(site.read, join_path(site.root, f"{lead}versions.json")))[:MAX_VERSIONS]
+    if _CURRENT not in listed and (options.get("includeCurrentVersion") is not False or not listed):
+        listed.insert(0, _CURRENT)
+    only = _strings(options.get("onlyIncludeVersions"))
+    return [name for name in listed if name in only] or listed if only else listed
+
+
+def _sidebars(site: _Site, options: Options, version: str, lead: str) -> tuple[SidebarItem, ...] | None:
+    """Return the items of the sidebars; None for one that lists all folders."""
+    if version != _CURRENT:
+        path = join_path(site.root, f"{lead}versioned_sidebars/version-{version}-sidebars.json")
+        return sidebars_of(site.value(path)) if path in site.files else ()
+    given = options.get("sidebarPath")
+    if given is False:
+        return ()
+    if isinstance(given, str):
+        path = _below(site.root, given) or ""
+        if path in site.files:
+            return sidebars_of(site.value(path))
+    if "sidebarPath" not in options and (lead or options):
+        return None
+    path = next((name for name in sorted(site.files) if dirname(name) == site.root and _SIDEBARS.search(name)), "")
+    return sidebars_of(site.value(path)) if path and not lead else None
+
+
+def _categories(site: _Site, folder: str) -> dict[str, Category]:
+    found: dict[str, Category] = {}
+    for name in site.files:
+        if name.startswith(f"{folder}/") and _CATEGORY.fullmatch(name.rpartition("/")[2]):
+            if len(found) >= MAX_CATEGORIES:
+                break
+            try:
+                value = load_strings(read_text(site.read, name))  # JSON is YAML, too
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                found[dirname(name)[len(folder) + 1 :]] = _category(value)
+    return found
+
+
+def _category(value: Options) -> Category:
+    link = value.get("link")
+    is_page = isinstance(link, dict) and link.get("type") == "doc"
+    page = str(link.get("id") or "") if isinstance(link, dict) and is_page else ""
+    try:
+        position = float(str(value.get("position")))
+    except ValueError:
+        position = None
+    return Category(position, page[:MAX_FACT], has_link="link" in value)
+
+
+def _rules(patterns: object) -> IgnoreRules:
+    """Return the rules of patterns with ``{a,b}``, from the folder of the documents."""
+    lines: list[str] = []
+    for pattern in _strings(patterns)[:MAX_RULES]:
+        lines += (each if each.startswith(("**/", "/")) else f"/{each}" for each in _without_braces(pattern))
+    return ignore_rules(line.removesuffix("/**") + ("/" if line.endswith("/**") else "") for line in lines)
+
+
+def _without_braces(pattern: str) -> list[str]:
+    """Return the patterns that a pattern with lists in braces stands for."""
+    found = [pattern]
+    while len(found) < MAX_RULES and any("{" in one and "}" in one.partition("{")[2] for one in found):
+        found = [each for one in found for each in _opened(one)]
+    return found[:MAX_RULES]
+
+
+def _opened(pattern: str) -> list[str]:
+    before, opened, rest = pattern.partition("{")
+    inside, closed, after = rest.partition("}")
+    return [f"{before}{one}{after}" for one in inside.split(",")[:MAX_RULES]] if opened and closed else [pattern]
+
+
+def _pages(site: _Site, settings: Options) -> Iterator[DocumentSet]:
+    """Yield the folders of pages that are no documents."""
+    options: Options = {}
+    presets = settings.get("presets")
+    for preset in presets if isinstance(presets, list) else ():
+        given = _configured(preset)[1].get("pages")
+        if given is False:
+            return
+        options = given if isinstance(given, dict) else options
+    folder = _below(site.root, _text(options, "path") or "src/pages")
+    route = clean_url(_text(options, "routeBasePath")).rstrip("/")
+    if folder is not None:
+        yield DocumentSet(folder, f"{site.base}{route}", route, is_pages=True, sidebars=())
+    for language in site.languages:
+        translated = join_path(language.folder, "docusaurus-plugin-content-pages")
+        if site.holds(translated):
+            yield DocumentSet(
+                translated, f"{language.base}{route}", route, language=language.name, original=folder or "",
+                is_pages=True, sidebars=(),
+            )  # fmt: skip
+
+
+def _redirects(settings: Options) -> Iterator[tuple[str, str]]:
+    plugins = settings.get("plugins")
+    for plugin in plugins if isinstance(plugins, list) else ():
+        name, options = _configured(plugin)
+        rules = options.get("redirects") if "client-redirects" in name else None
+        for rule in rules[:MAX_FACT] if isinstance(rules, list) else ():
+            if isinstance(rule, dict) and isinstance(rule.get("to"), str):
+                came = rule.get("from")
+                for source in [came] if isinstance(came, str) else _strings(came):
+                    yield source, rule["to"]
 
 
 def _json_strings(text: str) -> list[str]:
@@ -94,4 +311,4 @@ def _json_strings(text: str) -> list[str]:
         values = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    return [value for value in values if isinstance(value, str)][:200] if isinstance(values, list) else []
+    return _strings(values)

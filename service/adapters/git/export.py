@@ -48,6 +48,8 @@ SITE_FILES = frozenset(
         "justfile",
         "Justfile",
         "book.toml",
+        "book.json",
+        ".gitbook.yaml",
         "antora.yml",
         "zensical.toml",
         "astro.config.mjs",

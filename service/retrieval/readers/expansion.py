@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from service.markup.dialects import Dialect
 from service.markup.front_matter import split_front_matter
-from service.retrieval.readers import vitepress_includes
+from service.retrieval.readers import mdbook_includes, vitepress_includes
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, snippets
 
@@ -19,6 +19,7 @@ _EXPANDERS: Sequence[tuple[str, Expander]] = (
     ("{!", files_in_braces),
     ("@include:", vitepress_includes.markdown_files),
     ("<<<", vitepress_includes.code_files),
+    ("{{#", mdbook_includes.files_in_calls),
 )
 
 

@@ -9,8 +9,11 @@ from posixpath import dirname
 from msgspec.structs import replace
 
 from service.retrieval.readers.openapi_pages import is_description, operation_named
+from service.retrieval.site.generators.antora import antora
 from service.retrieval.site.generators.docusaurus import docusaurus
+from service.retrieval.site.generators.gitbook import gitbook, gitbook_by_summary
 from service.retrieval.site.generators.hugo import hugo, hugo_by_folders
+from service.retrieval.site.generators.mdbook import mdbook
 from service.retrieval.site.generators.mdn import mdn
 from service.retrieval.site.generators.mintlify import mintlify
 from service.retrieval.site.generators.mkdocs import mkdocs
@@ -31,6 +34,9 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("mintlify", re.compile(r"(?:^|/)(?:docs|mint)\.json$")),
     ("docusaurus", re.compile(r"(?:^|/)(?:docusaurus\.config\.(?:[cm]?js|ts)|sidebars\.(?:[cm]?js|ts|json))$")),
     ("vitepress", re.compile(r"(?:^|/)\.vitepress/config(?:/index)?\.m?[jt]s$")),
+    ("mdbook", re.compile(r"(?:^|/)book\.toml$")),
+    ("gitbook", re.compile(r"(?:^|/)(?:\.gitbook\.ya?ml|book\.json)$")),
+    ("antora", re.compile(r"(?:^|/)antora\.yml$")),
     ("mkdocs", re.compile(r"(?:^|/)mkdocs\.ya?ml$")),
     ("sphinx", re.compile(r"(?:^|/)conf\.py$")),
     (
@@ -40,7 +46,8 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.")
+_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.",
+                 "book.", ".gitbook.", "antora.")  # fmt: skip
 """Beginnings of the names of all of these: so only few files are compared with each pattern."""
 _VITEPRESS = ".vitepress/config"
 _BESIDE = re.compile(r"(?:^|/)docusaurus\.config\.\w+$")
@@ -116,7 +123,11 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
             layout = _READERS[kind](config, files, read, docs_folder)
             if layout is not None and any(layout.is_page(name) for name in files):
                 return layout
-    for layout in (mdn(files, docs_folder), hugo_by_folders(files, read, docs_folder)):
+    for layout in (
+        mdn(files, docs_folder),
+        hugo_by_folders(files, read, docs_folder),
+        gitbook_by_summary(files, read, docs_folder),
+    ):
         if layout is not None and any(layout.is_page(name) for name in files):
             return layout
     return plain(files, docs_folder)
@@ -158,4 +169,7 @@ _READERS: Mapping[str, Callable[[str, frozenset[str], Read, str], Layout | None]
     "hugo": hugo,
     "sphinx": sphinx,
     "vitepress": vitepress,
+    "mdbook": mdbook,
+    "gitbook": gitbook,
+    "antora": antora,
 }

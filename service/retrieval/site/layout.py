@@ -109,6 +109,8 @@ class Layout(Struct, frozen=True, dict=True):
         if not lowered.endswith(_SUFFIXES.get(self.kind, MARKDOWN_SUFFIXES)):
             if lowered.endswith((".html", ".htm")):  # what is built, and parts of themes
                 return None
+            if lowered.endswith(".adoc"):
+                return "AsciiDoc is not read."
             return f"The site's generator makes no pages of .{lowered.rpartition('.')[2]} files."
         folder = self.unseen_folder(path)
         if folder:

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts import generators_docusaurus, generators_hugo, generators_mkdocs, generators_vitepress
+from scripts import generators_docusaurus, generators_gitbook, generators_hugo, generators_mkdocs, generators_vitepress
 from scripts.generators_compare import SAMPLES, BuiltSite, differences, read_sample, samples, write, written
 
 Build = Callable[[Path, Path], BuiltSite]
 """A function of a sample and of a folder for the generator and its work, which it finds as it left it."""
 GENERATORS: Mapping[str, Build] = {
     "docusaurus": generators_docusaurus.build,
+    "gitbook": generators_gitbook.build,
     "hugo": generators_hugo.build,
     "mkdocs": generators_mkdocs.build,
     "vitepress": generators_vitepress.build,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from scripts.generators_compare import differences, read_sample, samples, written
 from service.retrieval.site.navigation import detect_layout
 from tests.fakes.sites import read_site
 from tests.retrieval.formats import page_of
@@ -29,6 +30,11 @@ fn main() {
 }
 // ANCHOR_END: main
 """
+
+
+@pytest.mark.parametrize("name", samples("gitbook"))
+def test_sample_is_read_as_gitbook_built_it(name):
+    assert list(differences(written("gitbook", name), read_sample("gitbook", name))) == []
 
 
 def places(files: dict[str, bytes]) -> dict[str, tuple[int, str, str]]:

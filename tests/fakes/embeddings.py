@@ -17,6 +17,7 @@ class FakeEmbeddings:
         self.errors: list[ServiceError] = []  # raised by the next calls, first to last
         self.hold: asyncio.Event | None = None  # what calls wait for
         self.texts: list[str] = []  # that were embedded
+        self.answers: list[list[float]] = []  # vectors of the next texts, first to last
         self._alike = alike or {}
         self._directions: dict[str, int] = {}
 
@@ -29,7 +30,7 @@ class FakeEmbeddings:
         if self.errors:
             raise self.errors.pop(0)
         self.texts += texts
-        return [self._vector(text) for text in texts]
+        return [self.answers.pop(0) if self.answers else self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> list[float]:
         vector = [0.001] * DIMENSIONS

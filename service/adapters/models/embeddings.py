@@ -12,9 +12,14 @@ from service.adapters.models.library import Library, load
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.redaction import secrets_of
 from service.domain.errors import Invalid, ServiceError, Unavailable
+from service.ports.embeddings import TextRefused
+from service.ports.model import CONTEXT_WINDOW_EXCEEDED
 
 MAX_CHARACTERS = 8_000
 """Limit for a text: about 2,000 tokens, which every current embedding model accepts."""
+
+
+_OF_THE_TEXT = frozenset({400, 413, 422})
 
 
 class LitellmEmbeddings:
@@ -35,18 +40,17 @@ class LitellmEmbeddings:
         if self._session is not None:
             await self._session.close()
 
-    async def embed(self, texts: Sequence[str], *, timeout_seconds: float) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str], *, timeout_seconds: float) -> Sequence[Sequence[float]]:
         try:
             async with asyncio.timeout(timeout_seconds):
                 answer = await self._ask(await load(), texts, timeout_seconds)
         except TimeoutError:
             raise Unavailable(f"{self.name} took longer than {timeout_seconds:g} seconds.", code="timed_out") from None
-        vectors = [[float(number) for number in item["embedding"]] for item in answer.data]
-        if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1 or not all(vectors):
+        if len(answer) != len(texts) or len({len(vector) for vector in answer}) > 1 or not all(answer):
             raise Unavailable(f"{self.name} answered with other vectors than requested.")
-        return vectors
+        return answer
 
-    async def _ask(self, library: Library, texts: Sequence[str], timeout_seconds: float) -> Any:
+    async def _ask(self, library: Library, texts: Sequence[str], timeout_seconds: float) -> Sequence[Sequence[float]]:
         options: dict[str, Any] = {}
         if self._settings.api_base:
             # Without a key of its own such a server is sent none: not the one that the environment has for another.
@@ -55,9 +59,10 @@ class LitellmEmbeddings:
             options = {"api_key": self._key}
         exchange = Exchange(self._open_session(library), first_token_timeout_seconds=timeout_seconds)
         exchange.is_asked = True  # there is no stream that we would read ourselves
+        exchange.wants_vectors = True
         token = EXCHANGE.set(exchange)
         try:
-            return await library.module.aembedding(
+            answer = await library.module.aembedding(
                 model=self._settings.model,
                 input=[text[:MAX_CHARACTERS] or " " for text in texts],
                 timeout=timeout_seconds,
@@ -70,16 +75,24 @@ class LitellmEmbeddings:
         finally:
             EXCHANGE.reset(token)
             exchange.close()
+        if exchange.vectors is not None:
+            return exchange.vectors
+        try:  # of a provider that is asked in another form than OpenAI's
+            return [[float(number) for number in item["embedding"]] for item in answer.data]
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+            raise Unavailable(f"{self.name} answered without vectors.") from None
 
     def _told(self, error: Exception, exchange: Exchange) -> ServiceError:
         if exchange.failure is not None:
             return exchange.failure
         try:
-            return error_of(
+            failure = error_of(
                 error, model=self.name, status=exchange.status, headers=exchange.headers, secrets=self._secrets
             )
         except ContentRefused:
-            return Invalid(f"{self.name} refuses a text because of its content.", code="content_refused")
+            return TextRefused(f"{self.name} refuses a text because of its content.")
+        is_of_text = failure.code == CONTEXT_WINDOW_EXCEEDED or exchange.status in _OF_THE_TEXT
+        return TextRefused(str(failure)) if is_of_text and isinstance(failure, Invalid) else failure
 
     def _open_session(self, library: Library) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Literal
 
@@ -28,6 +28,11 @@ class Exchange:
         """The protocol of the stream, if it is ours to read."""
         self.is_asked = False
         """litellm has given its reading of the answer back: of a request made after that, the stream is litellm's."""
+        self.wants_vectors = False
+        """Vectors are read here, and litellm gets an answer without them: it holds the event loop up for half a
+        second to read 100,000 numbers.
+        """
+        self.vectors: Sequence[Sequence[float]] | None = None
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.failure: Unavailable | None = None

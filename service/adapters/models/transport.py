@@ -15,12 +15,14 @@ import aiohttp
 import httpx
 
 from service.adapters.models.exchange import EXCHANGE, Exchange, Protocol
+from service.adapters.models.vector_answers import NO_VECTORS, read_vectors
 from service.adapters.proxies import Proxies
 from service.adapters.unreachable import reason_of
 from service.domain.errors import Unavailable
 
 MAX_ERROR_BYTES = 8 * 1024
 """litellm searches an error's text for secrets several times, on the event loop: 64 KiB took 0.3 s."""
+MAX_VECTOR_BYTES = 32 << 20
 
 
 class ProviderTransport(httpx.AsyncBaseTransport):
@@ -47,10 +49,14 @@ class ProviderTransport(httpx.AsyncBaseTransport):
                 )
                 exchange.status, exchange.headers = response.status, response.headers
                 body = await response.content.read(MAX_ERROR_BYTES) if response.status >= 400 else None
+                if exchange.wants_vectors and response.status == 200 and request.url.path.endswith("/embeddings"):
+                    body = await _take_vectors(exchange, response)
         except TimeoutError:
             exchange.failure = Unavailable("the model's provider did not answer in time")
         except (aiohttp.ClientError, OSError) as error:
             exchange.failure = Unavailable(f"the model's provider cannot be reached: {reason_of(error)}")
+        except ValueError as error:
+            exchange.failure = Unavailable(f"the model's provider answers without vectors: {error}")
         else:
             return self._answer(request, exchange, response, body)
         exchange.close()
@@ -70,6 +76,17 @@ class ProviderTransport(httpx.AsyncBaseTransport):
             exchange.taken = _protocol(request.url.path)
         stream = httpx.ByteStream(b"") if exchange.taken is not None else _Body(response)
         return httpx.Response(response.status, headers=answer_headers, stream=stream)
+
+
+async def _take_vectors(exchange: Exchange, response: aiohttp.ClientResponse) -> bytes:
+    """Put the vectors on the exchange, and return an answer without them. Raise ValueError where there are none."""
+    content = bytearray()
+    async for data in response.content.iter_any():
+        content += data
+        if len(content) > MAX_VECTOR_BYTES:
+            raise ValueError(f"it has more than {MAX_VECTOR_BYTES:,} bytes")
+    exchange.vectors = await asyncio.to_thread(read_vectors, bytes(content))
+    return NO_VECTORS
 
 
 _HOP_HEADERS = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})

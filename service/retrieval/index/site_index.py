@@ -275,9 +275,10 @@ class SiteIndex:
         asked = ",".join(map(str, sections))
         return dict(self._db.execute(f"SELECT id, hash FROM sections WHERE id IN ({asked})"))  # noqa: S608  (numbers)
 
-    def hashes(self) -> list[bytes]:
-        """Return the content hash of every section, in their order."""
-        return [key for (key,) in self._db.execute("SELECT hash FROM sections ORDER BY id")]
+    def hashes(self) -> dict[bytes, int]:
+        """Return the content hashes of all sections, each with a section that has it, in their order."""
+        rows = self._db.execute("SELECT hash, id FROM sections ORDER BY id DESC")
+        return dict(reversed([(key, section) for key, section in rows if key]))
 
     def skipped(self) -> list[Skipped]:
         """Files that are not in the index, and why."""
@@ -292,13 +293,12 @@ class SiteIndex:
         (count,) = self._db.execute("SELECT count(*) FROM pages WHERE groups != ''").fetchone()
         return int(count)
 
-    def meanings(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the texts to embed for these sections, by hash."""
-        marks = ",".join("?" * len(hashes))
+    def meanings(self, sections: Sequence[int]) -> dict[bytes, str]:
+        """Return the texts to embed for these sections, by the hash of their content."""
+        asked = ",".join(map(str, sections))
         rows = self._db.execute(
-            "SELECT sections.hash, pages.title, heading_path, text FROM sections"  # noqa: S608  (question marks)
-            f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} WHERE sections.hash IN ({marks})",
-            tuple(hashes),
+            "SELECT sections.hash, pages.title, heading_path, text FROM sections"  # noqa: S608  (numbers)
+            f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} WHERE sections.id IN ({asked}) ORDER BY sections.id"
         )
         return {
             key: meant(title, json.loads(path), words_of(zlib.decompress(text).decode()))

@@ -1,23 +1,22 @@
 """The meanings of sections, as vectors beside a domain's indexes: by the hash of a section's words, so that an
 unchanged section is never embedded again, whichever index it is in.
 
-Vectors are of length 1 and kept as half floats (2 bytes a number; a thousandth off at most). They order the pages that
-the words found, which hold the right one nearly always (DESIGN, "Search"), so a query reads a few hundred of them and
-never all, and no matrix library is needed.
+They order the pages that the words found, which hold the right one nearly always (DESIGN, "Search"), so a query reads a
+few hundred of them and never all.
 """
 
 import hashlib
-import math
 import re
 import sqlite3
-import struct
 import threading
 from collections.abc import Mapping, Sequence
-from operator import mul
 from pathlib import Path
 
-MAX_DIMENSIONS = 8192
+from service.retrieval.index.bit_vectors import cosine_with, dimensions, encode
+
 READ_AT_ONCE = 500
+FORM = 2
+"""Of the stored vectors; those of another form are made again."""
 
 
 def content_hash(title: str, heading_path: Sequence[str], text: str) -> bytes:
@@ -36,10 +35,14 @@ class Vectors:
     def __init__(self, folder: Path, model: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = f"{re.sub(r'[^A-Za-z0-9]+', '-', model)[:60]}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+        self._file = folder / f".vectors-{name}.db"
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(folder / f".vectors-{name}.db", isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):  # a vector that is lost is made again
             self._db.execute(f"PRAGMA {pragma}")
+        if self._db.execute("PRAGMA user_version").fetchone() != (FORM,):
+            self._db.execute("DROP TABLE IF EXISTS vectors")
+            self._db.execute(f"PRAGMA user_version = {FORM}")
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS vectors(hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
         )
@@ -48,13 +51,26 @@ class Vectors:
         with self._lock:
             self._db.close()
 
-    def add(self, vectors: Mapping[bytes, Sequence[float]]) -> None:
-        """Raises ValueError for a vector without a direction, or too long."""
-        rows = [(key, _packed(vector)) for key, vector in vectors.items()]
+    def dimensions(self) -> int | None:
+        """Return the length of the vectors; None while there are none."""
         with self._lock:
+            kept = self._db.execute("SELECT vector FROM vectors LIMIT 1").fetchone()
+        return dimensions(kept[0]) if kept is not None else None
+
+    def add(self, vectors: Mapping[bytes, Sequence[float]]) -> list[bytes]:
+        """Keep the vectors, all of one length; return the hashes of those that have no direction. Where the kept ones
+        have another length, the model has become another one under its name, and they are forgotten.
+        """
+        encoded = {key: encode(vector) for key, vector in vectors.items()}
+        rows = [(key, vector) for key, vector in encoded.items() if vector is not None]
+        with self._lock:
+            kept = self._db.execute("SELECT vector FROM vectors LIMIT 1").fetchone()
             self._db.execute("BEGIN IMMEDIATE")
+            if rows and kept is not None and dimensions(kept[0]) != dimensions(rows[0][1]):
+                self._db.execute("DELETE FROM vectors")
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
             self._db.execute("COMMIT")
+        return [key for key, vector in encoded.items() if vector is None]
 
     def missing(self, hashes: Sequence[bytes]) -> list[bytes]:
         """Return those of the hashes that have no vector, in their order."""
@@ -63,35 +79,31 @@ class Vectors:
         return [key for key in dict.fromkeys(hashes) if key not in known]
 
     def keep_only(self, hashes: Sequence[bytes]) -> None:
-        """Forget what no section says any more."""
+        """Forget sections that are no more, and the vectors of models that were asked before this one."""
         kept = set(hashes)
         with self._lock:
             gone = [(key,) for (key,) in self._db.execute("SELECT hash FROM vectors") if key not in kept]
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("DELETE FROM vectors WHERE hash = ?", gone)
-            self._db.execute("COMMIT")
+            if gone:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.executemany("DELETE FROM vectors WHERE hash = ?", gone)
+                self._db.execute("COMMIT")
+        for other in self._file.parent.glob(".vectors-*"):
+            if not other.name.startswith(self._file.name):
+                other.unlink(missing_ok=True)
 
     def nearness(self, hashes: Sequence[bytes], query: Sequence[float]) -> dict[bytes, float]:
         """Return, for the sections that have a vector, its cosine with the query's, -1 .. 1."""
-        length = math.sqrt(sum(map(mul, query, query)))
-        if not length:
+        cosine = cosine_with(query)
+        if cosine is None:
             return {}
-        one = [number / length for number in query]
-        unpack = struct.Struct(f"<{len(one)}e")
         found: dict[bytes, float] = {}
         for at in range(0, len(hashes), READ_AT_ONCE):
             part = hashes[at : at + READ_AT_ONCE]
             marks = ",".join("?" * len(part))
             with self._lock:
                 rows = self._db.execute(f"SELECT hash, vector FROM vectors WHERE hash IN ({marks})", part).fetchall()  # noqa: S608
-            found |= {
-                key: sum(map(mul, one, unpack.unpack(vector))) for key, vector in rows if len(vector) == unpack.size
-            }
+            for key, vector in rows:
+                near = cosine(vector)
+                if near is not None:
+                    found[key] = near
         return found
-
-
-def _packed(vector: Sequence[float]) -> bytes:
-    length = math.sqrt(sum(map(mul, vector, vector)))
-    if not 0 < len(vector) <= MAX_DIMENSIONS or not math.isfinite(length) or not length:
-        raise ValueError("a vector has a length, and 1 to 8192 numbers")
-    return struct.pack(f"<{len(vector)}e", *(number / length for number in vector))

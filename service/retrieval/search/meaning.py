@@ -14,9 +14,10 @@ from pathlib import Path
 
 import structlog
 
-from service.domain.errors import Invalid, ServiceError
+from service.domain.errors import Invalid, ServiceError, Unavailable
 from service.domain.projects.values import DOMAIN
 from service.ports.embeddings import Embeddings
+from service.retrieval.index.bit_vectors import encode
 from service.retrieval.index.vectors import Vectors
 
 log = structlog.get_logger()
@@ -41,8 +42,12 @@ class Meaning:
     ) -> None:
         self._root, self.model, self._wait, self._clock = root, model, wait_seconds, clock
         self._rests_until = 0.0
-        self._asked: OrderedDict[str, list[float]] = OrderedDict()
+        self._asked: OrderedDict[str, Sequence[float]] = OrderedDict()
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+        self.outdated: asyncio.Queue[str] = asyncio.Queue()
+        """Domains whose vectors have another length than the model's now: it is another model under its name."""
+        self._compared: set[tuple[str, int]] = set()
+        """Domains and lengths of questions' vectors that were compared with those of the domain."""
 
     async def prepare(self, *, wait_seconds: float | None = None) -> None:
         """Make the model ready; with ``wait_seconds`` questions may wait so long: for a command, which asks but one."""
@@ -54,9 +59,24 @@ class Meaning:
         if not DOMAIN.fullmatch(domain) or not (self._root / domain).is_dir():
             return None
         vector = await self._vector(query[:MAX_QUERY])
-        return partial((await self.vectors(domain)).nearness, query=vector) if vector is not None else None
+        if vector is None:
+            return None
+        vectors = await self.vectors(domain)
+        await self._compare_lengths(domain, vectors, len(vector))
+        return partial(vectors.nearness, query=vector)
 
-    async def _vector(self, query: str) -> list[float] | None:
+    async def _compare_lengths(self, domain: str, vectors: Vectors, length: int) -> None:
+        """Report, once in a process, a domain whose vectors the model's do not compare with."""
+        if (domain, length) in self._compared:
+            return
+        known = await asyncio.to_thread(vectors.dimensions)
+        if known is not None:
+            self._compared.add((domain, length))
+        if known not in (None, length):
+            log.warning("sections have vectors of another length", domain=domain, model=self.model.name)
+            self.outdated.put_nowait(domain)
+
+    async def _vector(self, query: str) -> Sequence[float] | None:
         known = self._asked.get(query)
         if known is not None:
             self._asked.move_to_end(query)
@@ -66,6 +86,8 @@ class Meaning:
         try:
             async with asyncio.timeout(self._wait):
                 (vector,) = await self.model.embed([query], timeout_seconds=self._wait)
+            if encode(vector) is None:
+                raise Unavailable("it answered with a vector without a direction")
         except (ServiceError, TimeoutError) as error:
             self._rests_until = self._clock() + REST_SECONDS
             log.warning("search goes by words alone", model=self.model.name, reason=str(error) or "too slow")

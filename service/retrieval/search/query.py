@@ -163,8 +163,8 @@ class SiteIndexes:
     ) -> tuple[Section | None, ...]:
         return await self._asked(domain, lambda index: sections_at(index, sources, readers))
 
-    async def hashes(self, domain: str) -> list[bytes]:
-        """Return the content hash of every section of the domain."""
+    async def hashes(self, domain: str) -> dict[bytes, int]:
+        """Return the content hashes of all sections of the domain, each with a section that has it."""
         return await self._asked(domain, lambda index: index.hashes())
 
     async def skipped(self, domain: str) -> list[Skipped]:
@@ -179,9 +179,11 @@ class SiteIndexes:
         """Return how many pages of the domain are for certain groups of readers alone."""
         return await self._asked(domain, lambda index: index.restricted_pages())
 
-    async def meanings(self, domain: str, hashes: Sequence[bytes]) -> dict[bytes, str]:
-        """The texts to embed for these sections; fewer, when another index has taken over meanwhile."""
-        return await self._asked(domain, lambda index: index.meanings(hashes))
+    async def meanings(self, domain: str, sections: Sequence[int]) -> dict[bytes, str]:
+        """Return the texts to embed for these sections, by the hash of their content: others, and fewer, when another
+        index has taken over meanwhile.
+        """
+        return await self._asked(domain, lambda index: index.meanings(sections))
 
     async def links(self, domain: str) -> SiteLinks:
         return await self._asked(domain, lambda index: index.links())

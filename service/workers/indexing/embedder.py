@@ -5,12 +5,14 @@ search uses what there is.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
 from eventstore import EventStore, Views
 from service.domain.errors import NotFound, ServiceError, Unavailable
 from service.domain.sites import SiteIndexed
+from service.ports.embeddings import TextRefused
 from service.queries.sites import list_sites
 from service.retrieval.search.meaning import Meaning
 from service.retrieval.search.query import SiteIndexes
@@ -18,10 +20,16 @@ from service.streams import SITES, decoded
 
 log = structlog.get_logger()
 
-BATCH = 64
+BATCH = 32
 BATCH_SECONDS = 60.0
 PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0)
 """After failures in a row; the last one again and again."""
+MAX_REFUSED = 20
+"""Texts of a site that the model may refuse while it takes others; beyond it, the fault is not the texts'."""
+MAX_ROUNDS = 4
+"""Times that a site is embedded from its start or its end in a row. One does, and one more where the model turns out to
+be another one under its name; a model whose answers change their length all the time is not asked forever.
+"""
 
 
 class Embedder:
@@ -36,10 +44,16 @@ class Embedder:
     ) -> None:
         self._store, self._views, self._index, self._meaning = store, views, index, meaning
         self._pauses = pauses_seconds
+        self._turn = asyncio.Lock()
 
     async def run(self) -> None:
         """Run until cancelled: every site that has an index, then each that gets a new one."""
         await self._meaning.prepare()
+        async with asyncio.TaskGroup() as running:
+            running.create_task(self._follow_model())
+            await self._follow_sites()
+
+    async def _follow_sites(self) -> None:
         after = await self._store.head()
         for site in await list_sites(self._views):
             if site.file is not None:
@@ -49,6 +63,10 @@ class Embedder:
                 if isinstance(event, SiteIndexed):
                     await self._use_and_embed(domain, event.file)
 
+    async def _follow_model(self) -> None:
+        while True:
+            await self._embed(await self._meaning.outdated.get(), again=True)
+
     async def _use_and_embed(self, domain: str, file: str) -> None:
         try:
             await self._index.use(domain, file)  # it may not have been taken up yet
@@ -56,14 +74,21 @@ class Embedder:
             return  # replaced already: its event follows
         await self._embed(domain)
 
-    async def _embed(self, domain: str) -> None:
-        """Until every section of the domain's index has a vector, or the model refuses one."""
-        failures = 0
-        while True:
+    async def _embed(self, domain: str, *, again: bool = False) -> None:
+        """Embed until every section of the domain's index has a vector, or the model refuses the rest. ``again``: begin
+        with one that has a vector, since the model seems to be another one.
+        """
+        refused: set[bytes] = set()
+        failures = rounds = 0
+        while rounds < MAX_ROUNDS:
             try:
-                if not await self._embed_batch(domain):
-                    return
-                failures = 0
+                async with self._turn:
+                    if again:
+                        await self._embed_first(domain)
+                        again = False
+                    if not await self._embed_missing(domain, refused):
+                        return
+                failures, rounds = 0, rounds + 1
             except NotFound:
                 return  # not served (yet): its event follows
             except Unavailable as error:
@@ -71,23 +96,46 @@ class Embedder:
                 log.warning("embedding waits", domain=domain, reason=str(error), seconds=pause)
                 await asyncio.sleep(max(pause, error.retry_after_seconds or 0.0))
                 failures += 1
-            except (ServiceError, ValueError) as error:
+            except ServiceError as error:
                 log.warning("embedding stopped", domain=domain, reason=str(error))
                 return
+        log.warning("embedding stopped", domain=domain, reason="the model's answers do not last")
 
-    async def _embed_batch(self, domain: str) -> bool:
-        """One more batch; False when nothing is missing any more."""
-        hashes = await self._index.hashes(domain)
+    async def _embed_first(self, domain: str) -> None:
+        sections = list((await self._index.hashes(domain)).values())[:1]
+        await self._embed_batch(domain, sections, set())
+
+    async def _embed_missing(self, domain: str, refused: set[bytes]) -> bool:
+        """Embed what has no vector; False when nothing is missing any more. ``refused``: content that has been asked
+        for and has none; more may be added.
+        """
+        sections = await self._index.hashes(domain)
         vectors = await self._meaning.vectors(domain)
-        missing = await asyncio.to_thread(vectors.missing, hashes)
+        missing = [key for key in await asyncio.to_thread(vectors.missing, list(sections)) if key not in refused]
         if not missing:
-            await asyncio.to_thread(vectors.keep_only, hashes)
+            await asyncio.to_thread(vectors.keep_only, list(sections))
             return False
         for at in range(0, len(missing), BATCH):
-            texts = await self._index.meanings(domain, missing[at : at + BATCH])
-            if not texts:
-                return True  # another index has taken over
-            made = await self._meaning.model.embed(list(texts.values()), timeout_seconds=BATCH_SECONDS)
-            await asyncio.to_thread(vectors.add, dict(zip(texts, made, strict=True)))
-        log.info("sections embedded", domain=domain, sections=len(missing))
+            await self._embed_batch(domain, [sections[key] for key in missing[at : at + BATCH]], refused)
+        log.info("sections embedded", domain=domain, sections=len(missing), refused=len(refused))
         return True
+
+    async def _embed_batch(self, domain: str, sections: Sequence[int], refused: set[bytes]) -> None:
+        texts = await self._index.meanings(domain, sections)
+        if not texts:
+            return  # another index has taken over
+        try:
+            made = await self._meaning.model.embed(list(texts.values()), timeout_seconds=BATCH_SECONDS)
+        except TextRefused as error:
+            if len(refused) >= MAX_REFUSED:
+                raise
+            if len(sections) == 1:
+                log.warning("section not embedded", domain=domain, section=sections[0], reason=str(error))
+                refused |= texts.keys()
+                return
+            middle = len(sections) // 2
+            for half in (sections[:middle], sections[middle:]):
+                await self._embed_batch(domain, half, refused)
+            return
+        vectors = await self._meaning.vectors(domain)
+        refused.update(await asyncio.to_thread(vectors.add, dict(zip(texts, made, strict=True))))

@@ -78,7 +78,7 @@ def test_sections_have_docutils_ids_and_their_lines():
 def test_roles_and_directives_are_read_as_what_they_show():
     content = page_of(GUIDE, "guide.rst").content
     for shown in (
-        "Intro with the label, `frob`, Other page, 1.2,\next.",
+        "Intro with the label, `frob()`, Other page, 1.2,\next.",
         "```python\nimport frob\n\nfrob.run()\n```",
         "**Note**\n\nCareful **now**.",
         "`run(x, *, y=1)`",
@@ -130,8 +130,8 @@ def test_versions_definitions_and_literal_blocks_are_shown():
         "Term\n    Meaning.\n\nText::\n\n   a\n     b\n",
         "a.rst",
     ).content
-    assert "New in version 2.0: The thing." in content
-    assert "Deprecated since 3" in content
+    assert "Added in version 2.0: The thing." in content
+    assert "Deprecated since version 3" in content
     assert "**Term**\n\n  Meaning." in content
     assert "```\na\n  b\n```" in content
 

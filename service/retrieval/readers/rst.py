@@ -17,6 +17,8 @@ from service.domain.sites import Skipped
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, Include, ParsedPage, source_text
 from service.retrieval.readers.outline import Outline, TooLong
 from service.retrieval.readers.rst_language import learn
+from service.retrieval.readers.sphinx_facts import NO_FACTS, SphinxFacts
+from service.retrieval.readers.sphinx_language import role_words
 
 MAX_DEPTH = 60
 MAX_SUBSTITUTED = 1_000_000
@@ -39,20 +41,26 @@ _GROUPS = (
 )  # fmt: skip
 
 
-def parse_rst(data: bytes, path: str, include: Include | None = None) -> ParsedPage | Skipped:
-    """Never raises for what is in the page."""
+def parse_rst(
+    data: bytes, path: str, include: Include | None = None, facts: SphinxFacts = NO_FACTS, *, page: str = ""
+) -> ParsedPage | Skipped:
+    """Never raises for what is in the page. ``page``: its name as a document of Sphinx."""
     source = source_text(data, path)
     if isinstance(source, Skipped):
         return source
     try:
-        return _Reader(_document(source, path, include), path).page(source.count("\n") + (not source.endswith("\n")))
+        return _Reader(_document(source, path, include, facts, page), path).page(
+            source.count("\n") + (not source.endswith("\n"))
+        )
     except (RecursionError, TooLong):
         return Skipped(path, "It is nested too deeply, or has too many parts.")
     except Exception as error:  # noqa: BLE001 - a page's edge: docutils raises whatever its many parts do
         return Skipped(path, f"It cannot be read ({type(error).__name__}).")
 
 
-def _document(source: str, path: str, include: Include | None) -> nodes.document:
+def _document(source: str, path: str, include: Include | None, facts: SphinxFacts, page: str) -> nodes.document:
+    if facts.appended:
+        source = f"{source.rstrip()}\n\n{facts.appended}"
     learn(source)
     settings: Any = get_default_settings(Parser)
     settings.report_level = settings.halt_level = 5  # problems of a page are not printed on standard error
@@ -63,6 +71,8 @@ def _document(source: str, path: str, include: Include | None) -> nodes.document
     settings.warning_stream = False
     settings.line_length_limit = MAX_PAGE_BYTES
     settings.include, settings.included, settings.times = include, 0, {}
+    settings.facts, settings.page = facts, page
+    settings.module, settings.program, settings.classes = "", "", []
     document = new_document(path, settings)
     Parser().parse(source, document)
     return document
@@ -201,11 +211,16 @@ class _Reader:
             return ""
         if isinstance(node, nodes.literal):
             return f"`{node.astext()}`"
+        if isinstance(node, nodes.title_reference) and self._document.settings.facts.default_role:
+            facts = self._document.settings.facts
+            words, is_code = role_words(facts.default_role, node.astext(), facts, self._document.settings.page)
+            return f"`{words}`" if is_code else words
         if isinstance(node, nodes.image):
             return str(node.get("alt", ""))
         if isinstance(node, nodes.substitution_reference):
             defined = self._document.substitution_defs.get(node.get("refname", ""))
-            text = str((defined if defined is not None else node).astext())[: self._room]
+            known = self._document.settings.facts.substitutions.get(node.astext(), "")
+            text = (known if defined is None else str(defined.astext()))[: self._room]
             self._room -= len(text)
             return text
         inner = "".join(self._text(child) for child in node.children)

@@ -5,12 +5,29 @@ meanings.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
+from docutils.parsers.rst.directives.tables import CSVTable
 from docutils.statemachine import StringList
+
+from service.retrieval.readers.markdown import ParsedPage, parse_page
+from service.retrieval.readers.sphinx_language import (
+    CODE,
+    OBJECTS,
+    SILENT,
+    TITLED,
+    VERSIONED,
+    identifier,
+    is_shown,
+    object_ids,
+    role_words,
+    selected,
+    signature_name,
+    targeted,
+)
 
 MAX_NAMES = 2_000
 """Limit for roles and directives that pages have invented."""
@@ -21,37 +38,12 @@ MAX_REPEATS = 3
 MAX_INCLUDED = 200_000
 """Characters of one."""
 
-_CODE = frozenset(
-    """
-    code code-block sourcecode prompt ipython testcode testsetup doctest productionlist parsed-literal console
-    code-cell terminal
-    """.split()  # noqa: SIM905  (a list would be a line for each)
-)
-_SILENT = frozenset(
-    """
-    raw meta contents index highlight currentmodule module currentlibrary default-domain sectionauthor codeauthor
-    tabularcolumns graphviz digraph graph mermaid plot plantuml uml inheritance-diagram autosummary automodule math
-    role default-role sectnum header footer testcleanup acks title target-notes py:module py:currentmodule
-    """.split()  # noqa: SIM905  (as above)
-)
-_TITLED = frozenset("tab-item tab group-tab code-tab card grid-item-card dropdown rubric admonition topic".split())  # noqa: SIM905
-_VERSIONED = {
-    "versionadded": "New in version",
-    "versionchanged": "Changed in version",
-    "deprecated": "Deprecated since",
-}
-_OBJECTS = re.compile(
-    r"(?:(?:py|c|cpp|js|rst|std|http|php|rb|go|java|config):)?(?:function|class|method|classmethod|staticmethod"
-    r"|attribute|data|exception|decorator|decoratormethod|property|option|cmdoption|envvar|confval|describe|object"
-    r"|member|macro|type|struct|enum|enumerator|var|setting|directive|role|program|opcode|token|get|post|put|delete"
-    r"|patch|autofunction|autoclass)"
-)
 _KNOWN_ROLE = re.compile(r"(?<!\\):([A-Za-z][\w.+-]*(?::[A-Za-z][\w.+-]*){0,3}):`")
 _KNOWN_DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:\|[^|\n]+\| )?([A-Za-z][\w.+-]*(?::[\w.+-]+)*)::", re.MULTILINE)
 _STANDARD = frozenset(
     """
-    attention caution danger error hint important note tip warning image figure table csv-table list-table replace
-    unicode date class container compound epigraph highlights pull-quote line-block sidebar admonition topic rubric
+    attention caution danger error hint important note tip warning image figure table list-table replace
+    unicode date container compound epigraph highlights pull-quote line-block sidebar admonition topic rubric
     """.split()  # noqa: SIM905  (as above)
 )
 _made: set[str] = set()
@@ -63,8 +55,9 @@ def learn(source: str) -> None:
         _role(name.lower())
     for name in set(_KNOWN_DIRECTIVE.findall(source)):
         _directive(name.lower())
-    for name in ("include", "raw", "literalinclude", "toctree"):
+    for name in ("include", "raw", "literalinclude", "toctree", "class"):
         _directive(name)
+    directives.register_directive("csv-table", _CsvTable)
 
 
 def _role(name: str) -> None:
@@ -83,35 +76,18 @@ def _directive(name: str) -> None:
 
 
 def _reference(
-    name: str, rawtext: str, text: str, *_: object, **__: object
+    name: str, rawtext: str, text: str, *others: Any, **_: object
 ) -> tuple[list[nodes.Node], list[nodes.Node]]:
-    """``text``, ``title <target>``, ``~package.name``, ``!name``."""
+    """Show the words of a role; a document that it names is a link."""
+    inliner = next(one for one in others if hasattr(one, "document"))
+    document = inliner.document
     text = text.replace("\x00", "")
-    kind = name.rpartition(":")[2]
-    targeted = _targeted(text)
-    title, target = targeted if targeted is not None and targeted[0] else (text, text)
-    if targeted is None:
-        title = title.removeprefix("!")
-        if title.startswith("~"):
-            title = target = title[1:]
-            title = title.rpartition(".")[2]
-        if kind in ("doc", "ref", "numref"):
-            title = re.sub(r"[-_]+", " ", title.rpartition("/")[2])
-    if kind == "doc":
-        return [nodes.reference(rawtext, title, refuri=f"{target}.rst", written=targeted is not None)], []
-    if kind in ("ref", "numref", "term", "guilabel", "menuselection", "abbr", "dfn", "sub-ref", "any"):
-        return [nodes.inline(rawtext, title)], []
-    if kind == "download":
-        return [nodes.inline(rawtext, title)], []
-    return [nodes.literal(rawtext, title)], []
-
-
-def _targeted(text: str) -> tuple[str, str] | None:
-    """Title and target of ``title <target>``."""
-    title, bracket, target = text.rstrip().rpartition("<")
-    if not bracket or target.find(">") != len(target) - 1 or len(target) < 2:
-        return None
-    return title.rstrip(), target[:-1]
+    title, is_code = role_words(name, text, document.settings.facts, document.settings.page)
+    if name.rpartition(":")[2] == "doc":
+        found = targeted(text)
+        target = found[1] if found is not None and found[0] else text
+        return [nodes.reference(rawtext, title, refuri=f"{target}.rst", written=found is not None)], []
+    return [nodes.literal(rawtext, title) if is_code else nodes.inline(rawtext, title)], []
 
 
 class _AnyOption(dict[str, Callable[[str], str]]):
@@ -129,33 +105,92 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
     optional_arguments = 1
     final_argument_whitespace = True
     has_content = True
+    content: StringList
     option_spec: ClassVar[Any] = _AnyOption()
 
     def run(self) -> list[nodes.Node]:
         name = self.name.lower()
         argument = " ".join(self.arguments)
-        if name == "toctree":
-            return self._toctree()
-        if name == "include":
-            return self._include(argument)
-        if name == "literalinclude":
-            text = self._read(argument)
-            return [self._code(text, self.options.get("language", ""))] if text else []
-        if name in _CODE:
-            text = "\n".join(self.content) or (argument if name == "productionlist" else "")
-            return [self._code(text, argument.split(" ")[0] if name != "parsed-literal" else "")] if text else []
-        if name in _SILENT:
-            return self._described() if name == "meta" else []
-        if name in _VERSIONED:
+        special = _SPECIAL.get(name)
+        if special is not None:
+            return special(self, argument)
+        if name in CODE:
+            return self._code_block(name, argument)
+        if name in SILENT:
+            return self._described() if name == "meta" else self._context(name, argument)
+        if name in VERSIONED:
             version, rest = (*argument.split(None, 1), "", "")[:2]
-            return self._with_lead(f"{_VERSIONED[name]} {version}: {rest}".rstrip(": "))
-        if name == "seealso":
-            return self._with_lead(" ".join(filter(None, ("See also:", argument))))
-        if name in _TITLED:
+            return self._with_lead(f"{VERSIONED[name]} {version}: {rest}".rstrip(": "))
+        if name in TITLED:
+            self._without_rules()
             return self._with_lead(argument, strong=True)
-        if _OBJECTS.fullmatch(name):
-            return self._object(argument)
-        return self._with_lead(argument if name in ("glossary", "todo") else "")
+        if OBJECTS.fullmatch(name):
+            return self._object(name, "\n".join(self.arguments))
+        return self._with_lead(argument if name == "todo" else "")
+
+    def _code_block(self, name: str, argument: str) -> list[nodes.Node]:
+        text = "\n".join(self.content) or (argument if name == "productionlist" else "")
+        caption = self._with_lead(self.options["caption"], nested=False) if self.options.get("caption") else []
+        language = argument.split(" ")[0] if name != "parsed-literal" else ""
+        return [*caption, self._code(text, language)] if text else caption
+
+    def _literal_include(self, argument: str) -> list[nodes.Node]:
+        text = selected(self._read(argument), self.options)
+        caption = self.options.get("caption")
+        lead = (
+            self._with_lead(caption or argument.rpartition("/")[2], nested=False) if "caption" in self.options else []
+        )
+        suffix = argument.rpartition(".")[2] if "." in argument else ""
+        language = self.options.get("language") or ("python" if suffix == "py" else suffix)
+        return [*lead, self._code(text, language)] if text else []
+
+    def _code_tab(self, argument: str) -> list[nodes.Node]:
+        language, _, title = argument.partition(" ")
+        return [*self._with_lead(title or language, strong=True, nested=False),
+                self._code("\n".join(self.content), language)]  # fmt: skip
+
+    def _only(self, argument: str) -> list[nodes.Node]:
+        return self._nested() if is_shown(argument) else []
+
+    def _see_also(self, argument: str) -> list[nodes.Node]:
+        return self._with_lead(" ".join(filter(None, ("See also:", argument))))
+
+    def _button(self, argument: str) -> list[nodes.Node]:
+        return self._nested() or self._with_lead(argument.rpartition("/")[2])
+
+    def _glossary(self, _argument: str) -> list[nodes.Node]:
+        """Several terms may share a definition; a key for sorting may follow a term."""
+        lines: list[str] = []
+        for line in self.content:
+            if line[:1].strip() and lines and lines[-1][:1].strip():
+                lines[-1] += f", {line.partition(' : ')[0]}"
+            else:
+                lines.append(line.partition(" : ")[0] if line[:1].strip() else line)
+        self.content = StringList(lines, source=self.state.document["source"])
+        found = self._nested()
+        for one in found:
+            for term in one.findall(nodes.term):
+                term.setdefault("ids", []).extend(identifier("term", name) for name in term.astext().split(", "))
+        return found
+
+    def _context(self, name: str, argument: str) -> list[nodes.Node]:
+        """What objects below are in: their module, or the program whose options they are."""
+        settings = self.state.document.settings
+        kind = name.rpartition(":")[2]
+        if kind in ("module", "currentmodule", "automodule"):
+            settings.module = "" if argument == "None" else argument
+        elif kind == "program":
+            settings.program = "" if argument == "None" else "-".join(argument.split())
+        if kind not in ("module", "automodule"):
+            return []
+        target = nodes.target("", "", ids=[f"module-{argument}"])
+        return [target, *(self._nested() if self.content else [])]
+
+    def _without_rules(self) -> None:
+        """Cards have lines of signs between their head, body and foot."""
+        if any(line.strip() in ("^^^", "+++") for line in self.content):
+            lines = ["" if line.strip() in ("^^^", "+++") else line for line in self.content]
+            self.content = StringList(lines, source=self.state.document["source"])
 
     def _nested(self) -> list[nodes.Node]:
         holder = nodes.container()
@@ -164,13 +199,13 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
             self.state.nested_parse(self.content, self.content_offset, holder, match_titles=True)
         return list(holder.children)
 
-    def _with_lead(self, lead: str, *, strong: bool = False) -> list[nodes.Node]:
+    def _with_lead(self, lead: str, *, strong: bool = False, nested: bool = True) -> list[nodes.Node]:
         if not lead:
-            return self._nested()
+            return self._nested() if nested else []
         words, _ = self.state.inline_text(lead, self.lineno)
         paragraph = nodes.paragraph("", "", nodes.strong("", "", *words) if strong else nodes.inline("", "", *words))
         paragraph.line = self.lineno
-        return [paragraph, *self._nested()]
+        return [paragraph, *(self._nested() if nested else [])]
 
     def _code(self, text: str, language: str) -> nodes.Node:
         block = nodes.literal_block(text, text, classes=["code", language] if language else [])
@@ -184,24 +219,34 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
             self.state.document["description"] = described[:2000]
         return []
 
-    def _object(self, argument: str) -> list[nodes.Node]:
+    def _object(self, name: str, argument: str) -> list[nodes.Node]:
         """Something of an API: its signatures, and what is said of it."""
-        signatures = [line.strip() for line in argument.split("\n") if line.strip()]
+        settings = self.state.document.settings
+        signatures = [line.strip() for line in argument.replace("\\\n", "").split("\n") if line.strip()][:20]
+        is_python = name.rpartition(":")[0] in ("", "py")
+        above = ".".join(filter(None, (settings.module, *settings.classes))) if is_python else ""
         paragraph = nodes.paragraph()
         paragraph.line = self.lineno
-        for signature in signatures[:20]:
-            named = re.match(r"(?:[\w]+\s+)*?([\w.:-]+)\s*(?:\(|\[|=|$|,|\s)", signature)
+        for signature in signatures:
             paragraph += nodes.literal(signature, signature)
             paragraph += nodes.Text("\n")
-            if named is not None:
-                paragraph.setdefault("ids", []).append(named[1])
-        return [paragraph, *self._nested()]
+        ids = object_ids(name, signatures, program=settings.program, above=above)
+        paragraph.setdefault("ids", []).extend(ids)
+        if not ids or not is_python:
+            return [paragraph, *self._nested()]
+        settings.classes.append(
+            signature_name(signatures[0].rpartition(" ")[2] if "(" not in signatures[0] else signatures[0])
+        )
+        try:
+            return [paragraph, *self._nested()]
+        finally:
+            settings.classes.pop()
 
-    def _toctree(self) -> list[nodes.Node]:
+    def _toctree(self, _argument: str) -> list[nodes.Node]:
         listed = nodes.paragraph()
         listed.line = self.lineno
         for line in list(self.content)[:2000]:
-            title, target = _targeted(line) or ("", line.strip())
+            title, target = targeted(line) or ("", line.strip())
             if target and target != "self" and "*" not in target:
                 uri = target if "://" in target or target.endswith((".rst", ".md")) else f"{target}.rst"
                 listed += nodes.reference("", title, refuri=uri, unseen=True)
@@ -214,28 +259,51 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
         if settings.included > MAX_INCLUDES or times > MAX_REPEATS:
             return ""
         data = settings.include(target) if settings.include is not None and target else None
-        text = data[: 4 * MAX_INCLUDED].decode("utf-8", "replace")[:MAX_INCLUDED] if data is not None else ""
-        for option, keep in (("start-after", 1), ("end-before", 0)):
-            mark = self.options.get(option)
-            if mark and mark in text:
-                text = text.split(mark, 1)[keep]
-        lines = text.splitlines()
-        chosen = self.options.get("lines", "")
-        first, last = (self.options.get(one, "") for one in ("start-line", "end-line"))
-        if re.fullmatch(r"\d{1,6}-\d{0,6}", chosen):
-            begin, _, end = chosen.partition("-")
-            lines = lines[int(begin) - 1 : int(end) if end else None]
-        elif first.isdecimal() or last.isdecimal():
-            lines = lines[int(first or 0) : int(last) if last.isdecimal() else None]
-        return "\n".join(lines)
+        return data[: 4 * MAX_INCLUDED].decode("utf-8", "replace")[:MAX_INCLUDED] if data is not None else ""
 
     def _include(self, target: str) -> list[nodes.Node]:
-        text = self._read(target)
+        text = selected(self._read(target), self.options)
         if not text:
             return []
+        if target.endswith((".md", ".markdown")) or "parser" in self.options:
+            return self._markdown(text, target)
         if "literal" in self.options or "code" in self.options:
             return [self._code(text, self.options.get("code", ""))]
         learn(text)
         lines = text.expandtabs(8).split("\n")
         self.state_machine.insert_input(StringList(lines, source=target), target)
         return []
+
+    def _markdown(self, text: str, target: str) -> list[nodes.Node]:
+        page = parse_page(text.encode(), target)
+        if not isinstance(page, ParsedPage) or not page.content:
+            return []
+        paragraph = nodes.paragraph("", "", nodes.Text(f"**{page.title}**\n\n{page.content}"))
+        paragraph.line = self.lineno
+        return [paragraph]
+
+
+class _CsvTable(CSVTable):  # type: ignore[misc]  # docutils has no types
+    """A table whose file is one of the repository."""
+
+    def get_csv_data(self) -> tuple[list[str], str]:
+        if "url" in self.options:
+            return [""], ""
+        if "file" not in self.options:
+            return super().get_csv_data()  # type: ignore[no-any-return]
+        settings = self.state.document.settings
+        data = settings.include(self.options["file"]) if settings.include is not None else None
+        return (data or b" ")[:MAX_INCLUDED].decode("utf-8", "replace").splitlines(), self.options["file"]
+
+
+_SPECIAL: Mapping[str, Callable[[_Anything, str], list[nodes.Node]]] = {
+    "toctree": _Anything._toctree,
+    "include": _Anything._include,
+    "literalinclude": _Anything._literal_include,
+    "code-tab": _Anything._code_tab,
+    "only": _Anything._only,
+    "seealso": _Anything._see_also,
+    "glossary": _Anything._glossary,
+    "button-link": _Anything._button,
+    "button-ref": _Anything._button,
+}

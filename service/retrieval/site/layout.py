@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from service.markup.dialects import Dialect
 from service.markup.front_matter import FrontMatter, is_true, text_field
 from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES
+from service.retrieval.readers.sphinx_facts import NO_FACTS, SphinxFacts
 from service.retrieval.site.documents import DocumentSet
 from service.retrieval.site.hugo_rules import HugoRules
 from service.retrieval.site.ignore_files import IgnoreRules
@@ -83,6 +84,7 @@ class Layout(Struct, frozen=True, dict=True):
     """By path, the path that a page's address is made from instead."""
     link_prefix: str = ""
     """The beginning of all addresses that links on pages leave out."""
+    sphinx: SphinxFacts = NO_FACTS
     language_suffixes: tuple[str, ...] = ()
     """Languages that may follow the name of a page, as in ``page.de.md``."""
 
@@ -93,6 +95,7 @@ class Layout(Struct, frozen=True, dict=True):
         """
         return (
             self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.descriptions, self.shown,
+            replace(self.sphinx, titles={}),  # words of references may be those of before; pages need not be read again
         )  # fmt: skip
 
     def is_page(self, path: str) -> bool:

@@ -79,7 +79,10 @@ class PageReader:
             case "rst":
                 from service.retrieval.readers.rst import parse_rst
 
-                return parse_rst(data, path, lambda target: self._included(path, target))
+                inside = path[len(self._layout.root) :].lstrip("/")
+                return parse_rst(
+                    data, path, lambda target: self._included(path, target), self._layout.sphinx, page=inside
+                )
             case "html" | "htm":
                 from service.retrieval.readers.html import parse_html
 

@@ -16,7 +16,8 @@ from msgspec import structs
 
 from service.markup.dialects import Dialect
 from service.markup.front_matter import load_strings
-from service.markup.pages import MARKDOWN_SUFFIXES
+from service.markup.pages import MARKDOWN_SUFFIXES, is_markdown
+from service.retrieval.readers.sphinx_facts import SphinxFacts
 from service.retrieval.site.generators.sphinx_toctrees import listed_pages
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text, within
@@ -53,7 +54,7 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     pages = frozenset(name for name in files if within(name, root) and layout.is_page(name))
     if suffixes:
         pages = frozenset(name for name in pages if name.endswith((*suffixes, *MARKDOWN_SUFFIXES)))
-    return structs.replace(layout, entries=_order(index, root, pages, read))
+    return structs.replace(layout, entries=_order(index, root, pages, read), sphinx=_facts(settings, root, pages, read))
 
 
 def _order(index: str, root: str, pages: frozenset[str], read: Read) -> dict[str, NavEntry]:
@@ -72,6 +73,59 @@ def _order(index: str, root: str, pages: frozenset[str], read: Read) -> dict[str
             titles.setdefault(one.path, one.title)
         stack.extend(one.path for one in reversed(listed))
     return order
+
+
+def _facts(settings: Mapping[str, object], root: str, pages: frozenset[str], read: Read) -> SphinxFacts:
+    links = settings.get("extlinks")
+    captions = {}
+    for role, value in links.items() if isinstance(links, dict) else ():
+        caption = value[1] if isinstance(value, tuple | list) and len(value) == 2 else None
+        captions[str(role)] = caption if isinstance(caption, str) else "%s"
+    own = settings.get("myst_substitutions")
+    words = {str(key): str(value) for key, value in own.items()} if isinstance(own, dict) else {}
+    words |= {key: str(settings[key]) for key in ("version", "release", "project") if key in settings}
+    appended = (settings.get(key) for key in ("rst_prolog", "rst_epilog"))
+    titles: dict[str, str] = {}
+    for page in sorted(pages)[:MAX_TOCTREE]:
+        titles |= titles_of(page, page[len(root) :].lstrip("/"), read_text(read, page)[:MAX_SCRIPT])
+    role = str(settings.get("default_role") or "")
+    return SphinxFacts(role, captions, "\n\n".join(one for one in appended if isinstance(one, str)), words, titles)
+
+
+def titles_of(path: str, name: str, text: str) -> dict[str, str]:
+    """Return the title of a document and those that its labels stand for, by ``doc NAME`` and ``ref LABEL``."""
+    title, label = (_MYST_TITLE, _MYST_LABEL) if is_markdown(path) else (_TITLE, _LABEL)
+    found: dict[str, str] = {}
+    first = title.search(text)
+    if first is not None:
+        found[f"doc {name.rpartition('.')[0]}"] = _plain(first["title"])
+    for match in label.finditer(text):
+        words = _plain(match["title"])
+        names = _LABEL_NAME.findall(match["labels"])
+        found.update(
+            (f"ref {' '.join((own or quoted or myst).casefold().split())}", words) for own, quoted, myst in names
+        )
+    return found
+
+
+_SIGN = r"[=\-`:'\"~^_*+#<>.]"
+_TITLE = re.compile(rf"^(?P<title>[^\s.][^\n]{{0,300}})\n(?P<sign>{_SIGN})(?P=sign){{2,}}[ \t]*$", re.MULTILINE)
+_LABEL = re.compile(
+    rf"^(?P<labels>(?:\.\. _[^\n]{{1,200}}:[ \t]*\n(?:[ \t]*\n)*){{1,10}})"
+    rf"(?:(?P<over>{_SIGN})(?P=over){{2,}}[ \t]*\n[ \t]*)?"
+    rf"(?P<title>[^\s.][^\n]{{0,300}})\n(?P<sign>{_SIGN})(?P=sign){{2,}}[ \t]*$",
+    re.MULTILINE,
+)
+_MYST_TITLE = re.compile(r"^#[ \t]+(?P<title>[^\n]{1,300})$", re.MULTILINE)
+_MYST_LABEL = re.compile(
+    r"^(?P<labels>(?:\([^()\n]{1,200}\)=[ \t]*\n(?:[ \t]*\n)*){1,10})#{1,6}[ \t]+(?P<title>[^\n]{1,300})$", re.MULTILINE
+)
+_LABEL_NAME = re.compile(r"^\.\. _(?:([^`\n:]+)|`([^`\n]+)`):|^\(([^()\n]+)\)=", re.MULTILINE)
+
+
+def _plain(title: str) -> str:
+    title = re.sub(r":[\w:+-]{1,50}:`(?:~[\w.]*?)?([^`<]{1,200}?)(?:[ \t]*<[^<>`]*>)?`", r"\1", title)
+    return re.sub(r"\{[\w:+-]{1,50}\}|[`*]", "", title).strip()
 
 
 def literal_settings(text: str) -> Mapping[str, object]:

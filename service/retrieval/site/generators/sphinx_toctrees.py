@@ -13,7 +13,7 @@ from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import join_path
 
 MAX_LINES = 2_000
-"""Of one list."""
+"""Limit for one list."""
 _RST = re.compile(
     r"^([ \t]*)\.\.[ \t]+toctree::[^\n]*\n((?:[ \t]*\n|\1[ \t]+[^\n]*(?:\n|\Z))*)", re.MULTILINE
 )  # fmt: skip

@@ -27,6 +27,8 @@ class BuiltPage(Struct):
     """Empty where the generator gives none of its own."""
     text: str = ""
     """Words that a reader sees in the page's own part; empty to leave them out of the comparison."""
+    anchors: list[str] = []
+    """Identifiers that links into the page name."""
 
 
 class BuiltSite(Struct):
@@ -92,6 +94,8 @@ def differences(expected: BuiltSite, reading: Reading) -> Iterator[str]:
             yield f"{path} has the address {page.url}; it is {built.url}"
         if built.title and page.title != built.title:
             yield f"{path} has the title {page.title!r}; it is {built.title!r}"
+        if missing := sorted(set(built.anchors) - page.anchors):
+            yield f"{path} lacks the anchors {missing}"
         if built.text:
             yield from _differences_in_words(path, built.text, page.title, reading.pages[path])
     yield from _differences_in_order(expected, reading.site)

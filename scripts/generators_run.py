@@ -9,7 +9,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts import generators_docusaurus, generators_gitbook, generators_hugo, generators_mkdocs, generators_vitepress
+from scripts import (
+    generators_docusaurus,
+    generators_gitbook,
+    generators_hugo,
+    generators_mkdocs,
+    generators_sphinx,
+    generators_vitepress,
+)
 from scripts.generators_compare import SAMPLES, BuiltSite, differences, read_sample, samples, write, written
 
 Build = Callable[[Path, Path], BuiltSite]
@@ -19,6 +26,7 @@ GENERATORS: Mapping[str, Build] = {
     "gitbook": generators_gitbook.build,
     "hugo": generators_hugo.build,
     "mkdocs": generators_mkdocs.build,
+    "sphinx": generators_sphinx.build,
     "vitepress": generators_vitepress.build,
 }
 

@@ -1,4 +1,4 @@
-"""Samples built by Sphinx: its environment is asked for each page's source, address, title and anchors, and the order."""
+"""Samples built by Sphinx: it is asked for the source, address, title and anchors of each page, and the order."""
 
 import json
 import shutil

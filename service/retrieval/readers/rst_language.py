@@ -6,6 +6,7 @@ meanings.
 
 import re
 from collections.abc import Callable, Mapping
+from html import unescape
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -45,6 +46,10 @@ _STANDARD = frozenset(
     attention caution danger error hint important note tip warning image figure table list-table replace
     unicode date container compound epigraph highlights pull-quote line-block sidebar admonition topic rubric
     """.split()  # noqa: SIM905  (as above)
+)
+_HTML = re.compile(
+    r"<(script|style|svg)\b(?:[^<]|<(?!/\1)){0,50000}+</\1\s*>|<!--(?:[^-]|-(?!->)){0,5000}+-->|<[^<>]{1,2000}>",
+    re.IGNORECASE,
 )
 _made: set[str] = set()
 
@@ -152,6 +157,13 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
     def _only(self, argument: str) -> list[nodes.Node]:
         return self._nested() if is_shown(argument) else []
 
+    def _raw(self, argument: str) -> list[nodes.Node]:
+        text = "\n".join(self.content) if "html" in argument.split() else ""
+        words = unescape(_HTML.sub(" ", text))
+        paragraph = nodes.paragraph("", "", nodes.Text(" ".join(words.split())))
+        paragraph.line = self.lineno
+        return [paragraph] if words.strip() else []
+
     def _see_also(self, argument: str) -> list[nodes.Node]:
         return self._with_lead(" ".join(filter(None, ("See also:", argument))))
 
@@ -228,7 +240,8 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
         paragraph = nodes.paragraph()
         paragraph.line = self.lineno
         for signature in signatures:
-            paragraph += nodes.literal(signature, signature)
+            shown = self._named(name, signature)
+            paragraph += nodes.literal(shown, shown)
             paragraph += nodes.Text("\n")
         ids = object_ids(name, signatures, program=settings.program, above=above)
         paragraph.setdefault("ids", []).extend(ids)
@@ -241,6 +254,15 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
             return [paragraph, *self._nested()]
         finally:
             settings.classes.pop()
+
+    def _named(self, name: str, signature: str) -> str:
+        """Return a signature with what it is and the module that it is in."""
+        settings = self.state.document.settings
+        kind = name.rpartition(":")[2].removeprefix("auto")
+        if name.rpartition(":")[0] not in ("", "py") or kind not in _IN_MODULES:
+            return signature
+        whole = signature if settings.classes or not settings.module else f"{settings.module}.{signature}"
+        return f"{kind} {whole}" if kind in ("class", "exception") else whole
 
     def _toctree(self, _argument: str) -> list[nodes.Node]:
         listed = nodes.paragraph()
@@ -286,21 +308,24 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
 class _CsvTable(CSVTable):  # type: ignore[misc]  # docutils has no types
     """A table whose file is one of the repository."""
 
-    def get_csv_data(self) -> tuple[list[str], str]:
-        if "url" in self.options:
-            return [""], ""
-        if "file" not in self.options:
-            return super().get_csv_data()  # type: ignore[no-any-return]
+    def run(self) -> list[nodes.Node]:
+        self.options.pop("url", None)
+        target = self.options.pop("file", "")
         settings = self.state.document.settings
-        data = settings.include(self.options["file"]) if settings.include is not None else None
-        return (data or b" ")[:MAX_INCLUDED].decode("utf-8", "replace").splitlines(), self.options["file"]
+        data = settings.include(target) if target and settings.include is not None else None
+        if data is not None:
+            lines = data[:MAX_INCLUDED].decode("utf-8-sig", "replace").splitlines()
+            self.content = StringList(lines, source=settings.page)
+        return super().run() if self.content else []
 
 
+_IN_MODULES = frozenset("function class exception data decorator method attribute property".split())  # noqa: SIM905
 _SPECIAL: Mapping[str, Callable[[_Anything, str], list[nodes.Node]]] = {
     "toctree": _Anything._toctree,
     "include": _Anything._include,
     "literalinclude": _Anything._literal_include,
     "code-tab": _Anything._code_tab,
+    "raw": _Anything._raw,
     "only": _Anything._only,
     "seealso": _Anything._see_also,
     "glossary": _Anything._glossary,

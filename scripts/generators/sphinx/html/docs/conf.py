@@ -16,5 +16,5 @@ html_permalinks = False
 author = os.environ.get("AUTHOR", "")
 
 
-def setup(app):
+def setup(app: object) -> None:
     app.add_object_type("confval", "confval", objname="setting")

@@ -90,6 +90,12 @@ is, and of no meaning where a file has it.
 """
 
 
+_ATTRIBUTES = r"\{[ \t]*(?:[.#][A-Za-z][\w:-]*|[\w-]{1,50}=)[^{}\n]{0,300}\}[ \t]*$"
+_BLOCK_ATTRIBUTES = re.compile(r"^[ \t]*" + _ATTRIBUTES, re.MULTILINE)
+_HEADING_ATTRIBUTES = re.compile(r"(?<=\S)[ \t]++" + _ATTRIBUTES)
+"""Attributes that goldmark gives to the block above, on a line of their own, or to a heading."""
+
+
 class Cleaner:
     """Cleans prose, and gathers the anchors that its tags set."""
 
@@ -104,6 +110,7 @@ class Cleaner:
         """The page's front matter, of which VitePress shows values."""
         self._mdx, self._vue = mdx, dialect.vue
         self._slugs = dialect.slugs
+        self._has_attributes = dialect.shortcodes
         self._is_python = dialect.slugs in PYTHON_MARKDOWN
         self._text = ""
 
@@ -111,6 +118,8 @@ class Cleaner:
         if self._is_python:
             text = python_markdown.shown(text)
         if _NOISE.search(text):
+            if self._has_attributes and "{" in text:
+                text = (_BLOCK_ATTRIBUTES if "\n" in text else _HEADING_ATTRIBUTES).sub("", text)
             self._text = text
             text = _PROSE.sub(self._replace, text)
         return text.replace(_ADDED, "\n")
@@ -125,7 +134,7 @@ class Cleaner:
 
     def _kept(self, match: re.Match[str]) -> str:
         if match["shown"] is not None:
-            return "{{< " + match["inner"].strip() + " >}}"
+            return f"{{{{{match[0][2]} {match['inner'].strip()} {match[0][-3]}}}}}"
         if match["shortcode"] is not None:
             return self._shortcode(match["call"].rstrip(">% \t"))
         if match["liquid"] is not None:

@@ -56,7 +56,7 @@ def test_files_that_hugo_pages_show_are_shown():
         "content/docs/a.md": 'A.\n\n{{% include "part.md" %}}\n\n{{< readfile file="part.md" >}}\n\n'
         '{{% include "gone.md" %}}\n',
     }
-    assert page_of(files, "content/docs/a.md").content == "A.\n\nIncluded words."
+    assert page_of(files, "content/docs/a.md").content == "A.\n\nIncluded words.\n\nIncluded words."
 
 
 def test_files_that_show_each_other_end():

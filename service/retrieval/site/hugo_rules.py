@@ -72,6 +72,12 @@ class HugoRules(Struct, frozen=True, dict=True):
     cascades: tuple[Cascade, ...] = ()
     sections: frozenset[str] = frozenset()
     """Folders with a page of their own: others are part of the section above them, but for those at the top."""
+    params: Mapping[str, str] = {}
+    """Parameters of the site, nested ones with points, in lower case."""
+    templates: Mapping[str, str] = {}
+    """Files of the site's own shortcodes, by name."""
+    glossaries: tuple[str, ...] = ()
+    """Files of terms."""
     any_suffix: bool = False
     """Whether each code of a language may follow a name: the configuration is not there."""
 

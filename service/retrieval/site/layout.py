@@ -88,6 +88,14 @@ class Layout(Struct, frozen=True, dict=True):
     language_suffixes: tuple[str, ...] = ()
     """Languages that may follow the name of a page, as in ``page.de.md``."""
 
+    @cached_property
+    def content_paths(self) -> Mapping[tuple[str, str], str]:
+        """Files of Hugo by language and logical path, also those that are no pages of their own."""
+        rules = self.hugo
+        every = [*self.hidden_pages, *self.entries] if rules is not None else []
+        placed = [(path, rules.content_page(path)) for path in every] if rules is not None else []
+        return {(at.language, at.path): path for path, at in placed if at is not None}
+
     @property
     def reading(self) -> tuple[object, ...]:
         """Return all that the text of pages depends on: two layouts that agree here make the same page of the same
@@ -96,6 +104,7 @@ class Layout(Struct, frozen=True, dict=True):
         return (
             self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.descriptions, self.shown,
             replace(self.sphinx, titles={}),  # words of references may be those of before; pages need not be read again
+            (self.hugo.params, self.hugo.templates, self.hugo.glossaries) if self.hugo is not None else None,
         )  # fmt: skip
 
     def is_page(self, path: str) -> bool:

@@ -89,10 +89,28 @@ class PageReader:
                 return _with_front_matter(data, path, parse_html)
             case "ipynb":
                 return parse_notebook(data, path, self._layout.dialect)
+        if self._layout.hugo is not None:
+            return self._page_of_hugo(data, path)
         page = parse_page(data, path, self._layout.dialect, lambda target: self._included(path, target))
         if self._layout.descriptions and isinstance(page, ParsedPage):
             return self._with_operation(page)
         return page
+
+    def _page_of_hugo(self, data: bytes, path: str) -> ParsedPage | Skipped:
+        """Read a page with its shortcodes as its readers see them."""
+        from service.retrieval.readers.hugo_pages import parse_hugo_page
+        from service.retrieval.readers.hugo_site import HugoSite
+
+        def read(name: str) -> bytes | None:
+            if name != path:
+                self.used.add(name)
+            return self._read(name, MAX_PAGE_BYTES)
+
+        return parse_hugo_page(data, path, self._layout.dialect, HugoSite(self._layout, path, read, self._note_missing))
+
+    def _note_missing(self, target: str) -> None:
+        if len(self.missing) < MAX_MISSING:
+            self.missing.add(target[:MAX_TARGET])
 
     def _included(self, path: str, target: str) -> bytes | None:
         for name in self._layout.included(path, target):
@@ -102,8 +120,7 @@ class PageReader:
             data = self._read(name, MAX_PAGE_BYTES)
             if data is not None:
                 return data
-        if len(self.missing) < MAX_MISSING:
-            self.missing.add(target[:MAX_TARGET])
+        self._note_missing(target)
         return None
 
     def _description(self, path: str) -> Description | Skipped:

@@ -5,6 +5,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from posixpath import normpath
 
 from msgspec import Struct
@@ -29,6 +30,8 @@ from service.retrieval.site.layout import LANGUAGE, LANGUAGES, Layout, Mount, Na
 
 MAX_PAGES = 50_000
 """Pages whose front matter is read for their order."""
+MAX_PARAMS, MAX_PARAMS_DEPTH, MAX_TEMPLATES = 500, 5, 300
+_TEMPLATE = re.compile(r"(?:^|/)layouts/_?shortcodes/([\w./-]{1,100})\.html$")
 MAX_HEAD = 64 << 10
 _HUGO_SECTION = re.compile(r"_index(?:\.[a-z-]+)?\.md")
 _HUGO_SLUGS: Mapping[str, SlugStyle] = {"github-ascii": "hugo-ascii", "blackfriday": "blackfriday"}
@@ -223,6 +226,9 @@ class _Site:
             self._rules,
             cascades=tuple(one for one in cascades if one.values),
             sections=frozenset("/".join(page.at.folders) for page in sections),
+            params=dict(islice(_params(table(self._settings, "params"), "", 0), MAX_PARAMS)),
+            templates=dict(islice(self._templates(), MAX_TEMPLATES)),
+            glossaries=tuple(page.path for page in pages if page.at.name and page.at.folders[-1:] == ("glossary",)),
         )
         hidden = dict(self._resources(pages))
         for page in pages:
@@ -246,6 +252,13 @@ class _Site:
             hugo=rules,
             hidden_pages=hidden,
         )
+
+    def _templates(self) -> Iterator[tuple[str, str]]:
+        """Yield the site's own shortcodes; those of themes come first, so that the site's take their place."""
+        for path in sorted(self._files, key=lambda name: "/themes/" not in f"/{name}"):
+            found = _TEMPLATE.search(path)
+            if found is not None:
+                yield found[1].lower(), path
 
     def _pages(self) -> list[_Page]:
         found: list[_Page] = []
@@ -347,6 +360,14 @@ class _Site:
         title = text_field(page.front_matter, "linkTitle", "linktitle", "title")
         is_known = page.at.language in self._rules.prefixes or page.at.language != self._rules.default_language
         return NavEntry(-1 if unlisted else order, title[:500], language=page.at.language if is_known else "")
+
+
+def _params(values: Settings, lead: str, depth: int) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if isinstance(value, dict) and depth < MAX_PARAMS_DEPTH:
+            yield from _params(value, f"{lead}{key}.", depth + 1)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield f"{lead}{key}", str(value)[:500]
 
 
 def _is_date(text_: str) -> bool:

@@ -8,17 +8,15 @@ The time is bounded by numbers of tokens, steps and files.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from json import JSONDecodeError, loads
 from posixpath import dirname, normpath
 
+from service.retrieval.site.script_expressions import Expression, Function
 from service.retrieval.site.script_tokens import (
     MAX_DECLARATION,
-    MAX_DEPTH,
     MAX_TOKENS,
-    Template,
     Text,
-    Token,
     Tokens,
     TooMuch,
     after_type,
@@ -26,7 +24,7 @@ from service.retrieval.site.script_tokens import (
     names_in,
     tokens_of,
 )
-from service.retrieval.site.script_values import UNKNOWN, Unknown, joined, path_of
+from service.retrieval.site.script_values import UNKNOWN
 
 MAX_STEPS, MAX_FILES, MAX_CHARACTERS = 200_000, 30, 1 << 20
 """Limits for one configuration, with all the files that it imports."""
@@ -52,10 +50,16 @@ class _Program:
         self._modules: dict[str, _Module | None] = {}
         self.steps = self.tokens = self.files = 0
 
+    def count(self, steps: int) -> None:
+        self.steps += steps
+        if self.steps > MAX_STEPS:
+            raise TooMuch
+
     def export(self, path: str, name: str) -> object:
         try:
             module = self.module(path)
-            return UNKNOWN if module is None else module.export(name, 0)
+            value = UNKNOWN if module is None else module.export(name, 0)
+            return value.call((), 0) if isinstance(value, Function) else value
         except (TooMuch, RecursionError):
             return UNKNOWN
 
@@ -134,10 +138,17 @@ class _Module:
         return value
 
     def evaluate(self, at: int, depth: int) -> object:
-        return _Expression(self, self._program, self.tokens, at).value(depth)
+        return Expression(self, self.tokens, at).value(depth)
 
-    def of_tokens(self, tokens: Tokens, depth: int) -> object:
-        return _Expression(self, self._program, tokens, 0).value(depth)
+    def declared(self, name: str) -> int:
+        return self._declared.get(name, -1)
+
+    def required(self, target: str, depth: int) -> object:
+        module = self._program.imported(self.path, target)
+        return module.export("default", depth + 1) if module is not None else UNKNOWN
+
+    def count(self, steps: int) -> None:
+        self._program.count(steps)
 
     def _survey(self) -> None:
         """Find what the file declares, at its margin or deeper: configurations seldom use a name twice."""
@@ -197,288 +208,3 @@ class _Module:
         source = tokens[at + 1] if tokens[at : at + 1] == ["from"] and at + 1 < len(tokens) else None
         if isinstance(source, Text):
             self._imports.update({here: (str(source), there) for there, here in found})
-
-
-class _Expression:
-    """Reads one expression, from a place among tokens."""
-
-    def __init__(self, module: _Module, program: _Program, tokens: Tokens, at: int) -> None:
-        self._module, self._program, self._tokens, self._at = module, program, tokens, at
-
-    def value(self, depth: int) -> object:
-        """Return the value; the place is then behind it. Of ``a || b`` and ``c ? a : b`` what is known first is it."""
-        value = self._one(depth)
-        while True:
-            match self._peek():
-                case "||" | "??":
-                    self._at += 1
-                    other = self._one(depth)
-                    value = other if isinstance(value, Unknown) or value in ("", None, False) else value
-                case "&&":
-                    self._at += 1
-                    other = self._one(depth)
-                    value = other if isinstance(value, Unknown) or value else value
-                case "+":
-                    self._at += 1
-                    other = self._one(depth)
-                    value = joined([value, other])
-                case "?":
-                    self._at += 1
-                    one = self.value(depth + 1)
-                    if self._peek() != ":":
-                        return UNKNOWN
-                    self._at += 1
-                    other = self.value(depth + 1)
-                    chosen, beside = (other, one) if value in (False, None, "") else (one, other)
-                    return beside if isinstance(chosen, Unknown) else chosen
-                case "as" | "satisfies":
-                    self._at += 1
-                    self._skip_type()
-                case "===" | "!==" | "==" | "!=" | "-" | "*" | "/" | "%" | "<" | ">" | "in" | "instanceof":
-                    self._at += 1
-                    self._one(depth)
-                    value = UNKNOWN
-                case _:
-                    return value
-
-    def _one(self, depth: int) -> object:
-        self._program.steps += 1
-        if depth > MAX_DEPTH or self._program.steps > MAX_STEPS:
-            raise TooMuch
-        piece = self._next()
-        value: object = UNKNOWN
-        if isinstance(piece, Text):
-            value = str(piece)
-        elif isinstance(piece, Template):
-            value = self._text(piece, depth)
-        elif isinstance(piece, float):
-            value = int(piece) if piece.is_integer() else piece
-        elif piece == "[":
-            value = self._list(depth)
-        elif piece == "{":
-            value = self._object(depth)
-        elif piece == "(":
-            value = self._in_parentheses(depth)
-        elif piece in ("await", "new"):
-            return self._one(depth + 1)
-        elif piece in ("!", "-", "+", "typeof", "void"):
-            self._one(depth + 1)
-            return UNKNOWN
-        elif piece in ("function", "async"):
-            value = self._function(depth)
-        elif piece in ("true", "false"):
-            value = piece == "true"
-        elif piece in ("null", "undefined"):
-            value = None
-        elif piece == "import":
-            value = UNKNOWN
-        elif piece == "require" and self._peek() == "(":
-            value = self._required(depth)
-        elif piece in ("resolve", "join") and self._peek() == "(":
-            value = path_of(self._arguments(depth))
-        elif is_word([piece], 0):
-            value = self._arrow(depth) if self._peek() == "=>" else self._module.value(str(piece), depth)
-        return self._used(value, depth)
-
-    def _used(self, value: object, depth: int) -> object:
-        """Return what becomes of a value by the members and calls that follow it."""
-        while True:
-            match self._peek():
-                case "." | "?.":
-                    self._at += 1
-                    name = self._next()
-                    if self._peek() == "(":  # a method, of which a list remains what it is: ``filter``, ``concat``
-                        given = self._arguments(depth)
-                        if not isinstance(value, list):
-                            value = path_of(given) if name in ("resolve", "join") else UNKNOWN
-                        elif name not in ("filter", "concat", "flat"):
-                            value = UNKNOWN
-                    else:
-                        value = value.get(str(name), UNKNOWN) if isinstance(value, dict) else UNKNOWN
-                case "[":
-                    self._at += 1
-                    key = self.value(depth + 1)
-                    self._skip_to("]")
-                    value = value.get(key, UNKNOWN) if isinstance(value, dict) and isinstance(key, str) else UNKNOWN
-                case "(":
-                    given = self._arguments(depth)
-                    if isinstance(value, Unknown):
-                        value = next((each for each in given if isinstance(each, list | dict)), UNKNOWN)
-                case "!":
-                    self._at += 1
-                case _:
-                    return value
-
-    def _text(self, template: Template, depth: int) -> object:
-        parts = template.parts
-        return joined([part if isinstance(part, str) else self._module.of_tokens(part, depth + 1) for part in parts])
-
-    def _list(self, depth: int) -> object:
-        values: list[object] = []
-        while self._peek() not in ("]", ""):
-            if self._peek() == ",":
-                self._at += 1
-                continue
-            spread = self._peek() == "..."
-            self._at += spread
-            value = self.value(depth + 1)
-            if not spread:
-                values.append(value)
-            elif isinstance(value, list):
-                values += value
-            self._skip_to(",", "]", keep=True)
-        self._at += 1
-        self._check_size(len(values))
-        return values
-
-    def _object(self, depth: int) -> object:
-        values: dict[str, object] = {}
-        while self._peek() not in ("}", ""):
-            piece = self._next()
-            if piece == ",":
-                continue
-            if piece == "...":
-                value = self.value(depth + 1)
-                values |= value if isinstance(value, dict) else {}
-            elif piece == "[":
-                key = self.value(depth + 1)
-                self._skip_to("]")
-                self._property(values, key, depth)
-            elif piece in ("async", "get") and self._peek() not in (":", ",", "}", "("):
-                continue
-            else:
-                self._property(values, f"{piece:g}" if isinstance(piece, float) else str(piece), depth)
-            self._skip_to(",", "}", keep=True)
-        self._at += 1
-        self._check_size(len(values))
-        return values
-
-    def _property(self, values: dict[str, object], key: object, depth: int) -> None:
-        value: object = UNKNOWN
-        if self._peek() == ":":
-            self._at += 1
-            value = self.value(depth + 1)
-        elif self._peek() == "(":
-            value = self._method(depth)
-        elif isinstance(key, str):
-            value = self._module.value(key, depth + 1)
-        if isinstance(key, str):
-            values[key] = value
-
-    def _in_parentheses(self, depth: int) -> object:
-        """Return the value in parentheses; of a function without a name, what it returns."""
-        after = self._tokens.closed(self._at - 1)
-        if self._is_arrow(after):
-            self._at = after
-            return self._arrow(depth)
-        value = self.value(depth + 1)
-        self._at = after
-        return value
-
-    def _is_arrow(self, after: int) -> bool:
-        """Return whether ``=>`` follows, a type of what is returned left out."""
-        follows = self._tokens[after] if after < len(self._tokens) else ""
-        if follows != ":":
-            return follows == "=>"
-        stop = next((at for at in range(after, min(after + 40, len(self._tokens))) if self._tokens[at] == "=>"), 0)
-        return bool(stop) and not any(piece in (",", ";", "?") for piece in self._tokens[after:stop])
-
-    def _arrow(self, depth: int) -> object:
-        while self._peek() not in ("=>", ""):
-            self._at += 1
-        self._at += 1
-        return self._body(depth) if self._peek() == "{" else self.value(depth + 1)
-
-    def _function(self, depth: int) -> object:
-        while self._peek() not in ("(", "{", "") and self._peek() != "=>":
-            self._at += 1
-        return self._method(depth)
-
-    def _method(self, depth: int) -> object:
-        if self._peek() == "(":
-            self._at = self._tokens.closed(self._at)
-        if self._peek() == "=>":
-            return self._arrow(depth)
-        if self._peek() == ":":
-            self._at += 1
-            while self._peek() not in ("{", "=>", ""):
-                self._at += 1
-            if self._peek() == "=>":
-                return self._arrow(depth)
-        return self._body(depth) if self._peek() == "{" else UNKNOWN
-
-    def _body(self, depth: int) -> object:
-        """Return what the body of a function returns, at its last ``return``."""
-        after = self._tokens.closed(self._at)
-        value: object = UNKNOWN
-        level = 0
-        for at in range(self._at, after):
-            piece = self._tokens[at]
-            if isinstance(piece, Text):
-                continue
-            level += 1 if piece in ("{", "(", "[") else -1 if piece in ("}", ")", "]") else 0
-            if piece == "return" and level == 1:
-                value = self._module.evaluate(at + 1, depth + 1) if self._tokens is self._module.tokens else UNKNOWN
-        self._at = after
-        return value
-
-    def _arguments(self, depth: int) -> Sequence[object]:
-        after = self._tokens.closed(self._at)
-        self._at += 1
-        given: list[object] = []
-        while self._at < after - 1:
-            given.append(self.value(depth + 1))
-            self._skip_to(",", ")")
-            if len(given) > 20:
-                break
-        self._at = after
-        return given
-
-    def _required(self, depth: int) -> object:
-        given = self._arguments(depth)
-        target = given[0] if given else None
-        module = self._program.imported(self._module.path, target) if isinstance(target, str) else None
-        return module.export("default", depth + 1) if module is not None else UNKNOWN
-
-    def _skip_type(self) -> None:
-        """Step over a type: words, dots, brackets and what is in them."""
-        while True:
-            piece = self._peek()
-            if piece in ("[", "{", "("):
-                self._at = self._tokens.closed(self._at)
-            elif piece == "<":
-                while self._peek() not in (">", ""):
-                    self._at += 1
-                self._at += 1
-            elif piece in (".", "|", "&") or (is_word([piece], 0) and piece not in ("as", "satisfies")):
-                self._at += 1
-            else:
-                return
-
-    def _skip_to(self, *marks: str, keep: bool = False) -> None:
-        """Step behind the next of these marks outside brackets; before it, if it is to be kept."""
-        while self._at < len(self._tokens):
-            piece = self._tokens[self._at]
-            if not isinstance(piece, Text) and piece in marks:
-                self._at += not keep
-                return
-            if not isinstance(piece, Text) and piece in ("(", "[", "{"):
-                self._at = self._tokens.closed(self._at)
-                continue
-            if not isinstance(piece, Text) and piece in (")", "]", "}", ";"):
-                return
-            self._at += 1
-
-    def _check_size(self, size: int) -> None:
-        self._program.steps += size
-        if self._program.steps > MAX_STEPS:
-            raise TooMuch
-
-    def _peek(self) -> Token:
-        piece = self._tokens[self._at] if self._at < len(self._tokens) else ""
-        return piece if not isinstance(piece, Text) else f"'{piece}"
-
-    def _next(self) -> Token:
-        piece = self._tokens[self._at] if self._at < len(self._tokens) else ""
-        self._at += 1
-        return piece

@@ -5,7 +5,7 @@
 FOLDER holds documentation as ``NAME.tar.xz`` (or unpacked, as ``NAME/``) and labelled questions as
 ``queries/NAME.jsonl``, one a line: ``{"query": …, "relevant": [path, …], "source": "…:path"}``. The pages that the
 questions were taken from (``source``) are left out of the ranking, or they would win it. To these come questions of our
-own and ones that a rule takes from the corpus itself (``search_questions``); figures are told apart by kind. Rivals
+own and ones that a rule takes from the corpus itself (``search_questions``); figures are by kind. Rivals
 (``search_rivals``) run over the same sections in the same run. ``--keep FOLDER`` writes the outcome of each question,
 and ``--baseline FOLDER`` compares with what another tree has kept (``search_compare``).
 
@@ -90,7 +90,7 @@ Rows = list[dict[str, Any]]
 
 
 class Measured:
-    """What the corpora have given so far."""
+    """The figures of the corpora so far."""
 
     def __init__(self, corpora: Path, scratch: Path) -> None:
         self.corpora, self.scratch = corpora, scratch

@@ -197,6 +197,7 @@ def explained(why: Explanation) -> str:
         "heading": why.heading,
         "title": why.title,
         "names in links": why.links,
+        "whole page": why.text,
         "further sections": why.further_sections,
         "neighbouring words": why.pairs,
     }

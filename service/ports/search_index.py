@@ -24,19 +24,23 @@ class Highlights(Struct, frozen=True):
 
 class Explanation(Struct, frozen=True, rename="camel"):
     """Where a section's place in a result comes from. Points of the page's title, the names that other pages have for
-    it, this section's heading and body, the page's further sections, and neighbours of the question that stand side by
-    side; together they are ``points``, once ``place`` has multiplied them.
+    it, its whole text, this section's heading and body, the page's further sections, and neighbours of the question
+    that stand side by side; together they are ``points``, once ``place`` has multiplied them.
     """
 
     points: float
     title: float = 0.0
     links: float = 0.0
+    text: float = 0.0
+    """The whole page as one text."""
     heading: float = 0.0
     body: float = 0.0
     further_sections: float = 0.0
     pairs: float = 0.0
     place: float = 1.0
-    """Over 1 for the page in view and its neighbours, under 1 for older versions."""
+    """Over 1 for a page that others link to, for the page in view and its neighbours; under 1 for older versions and
+    change logs.
+    """
     word_rank: int = 0
     """The page's place by its words, from 1."""
     meaning_rank: int = 0

@@ -383,7 +383,7 @@ async def test_explained_result_shows_what_matched(site):
     assert best.title > 0
     assert best.body > 0
     assert best.word_rank == 1
-    parts = best.title + best.links + best.heading + best.body + best.further_sections + best.pairs
+    parts = best.title + best.links + best.text + best.heading + best.body + best.further_sections + best.pairs
     assert best.points == pytest.approx(parts * best.place, abs=0.01)
     plain = await site.index.search(DOMAIN, "kubernetes manifset")
     assert all(section.explanation is None for section in plain.sections)

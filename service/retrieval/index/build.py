@@ -35,7 +35,8 @@ from service.retrieval.index.stored import FORMAT, MISSING_ENTRIES, PAGES_FILE
 from service.retrieval.index.tables import PageTables
 from service.retrieval.readers.link_names import Links, called
 from service.retrieval.readers.markdown import ParsedPage
-from service.retrieval.search.words import WordsWriter
+from service.retrieval.search.analysis import indexed
+from service.retrieval.search.words import Audience, WordsWriter
 from service.retrieval.site.detection import OWN_INSTRUCTIONS
 from service.retrieval.site.ignore_files import IgnoreRules
 from service.retrieval.site.layout import decode_layout, encode_layout
@@ -310,7 +311,7 @@ class _Indexing:
         for page in sorted(self._renamed - self._new):
             title, audience = self._tables.title_of(page)
             words.remove_names(page)
-            words.add_page(page, title, self._names(page, title), audience)
+            words.add_page(page, title, self._names(page, title), audience, self._texts(page, audience))
         words.finish()
         instructions = self._instructions()
         self._report_cut_rules(layout.ignored)
@@ -347,9 +348,14 @@ class _Indexing:
 
     def _add_words(self, words: WordsWriter, page: int) -> None:
         title, audience = self._tables.title_of(page)
-        words.add_page(page, title, self._names(page, title), audience)
-        for section in self._tables.sections_of(page):
+        texts = [
             words.add_section(section.id, " / ".join(section.headings), section.text, audience)
+            for section in self._tables.sections_of(page)
+        ]
+        words.add_page(page, title, self._names(page, title), audience, texts)
+
+    def _texts(self, page: int, audience: Audience) -> list[str]:
+        return [indexed(section.text, audience.text_language) for section in self._tables.sections_of(page)]
 
     def _leave_out(self, page: int) -> None:
         path = self._tables.page_path(page)

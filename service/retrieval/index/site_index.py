@@ -11,6 +11,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from math import log1p
 from pathlib import Path
 from posixpath import dirname
 
@@ -27,6 +28,7 @@ from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.copies import Copies
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
+from service.retrieval.material.boilerplate import asks_for_history
 from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
 from service.retrieval.search.named import has_sign
@@ -37,6 +39,7 @@ from service.retrieval.search.ranking import (
     LINKS,
     NEXT_PART,
     NEXT_SECTIONS,
+    PAGE,
     TITLE,
     Candidate,
     Ranking,
@@ -55,6 +58,10 @@ MAX_LIMIT = 100
 OLDER_VERSION = 0.8
 MOST_COPIES = 4
 """Copies of a page, beside others of the same, that a ranking makes place for."""
+HISTORY = 0.9
+"""The part of its score that a change log keeps, unless a question is about what changed."""
+LINKED = 0.03
+"""How much more a page counts that other pages link to, times the logarithm of how often they do."""
 SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2
 """Places in the navigation."""
@@ -109,11 +116,20 @@ class SiteIndex:
         self._links: PageAddresses | None = None
         self._positions = array("i", [-1])  # by page id, which are counted from 1
         self._older: set[int] = set()
-        for page, position, is_default in self._db.execute("SELECT id, position, is_default FROM pages ORDER BY id"):
-            self._positions.extend([-1] * (page - len(self._positions)))
+        self._linked = array("f", [1.0])
+        self._history: set[int] = set()
+        for page, position, is_default, linked, is_history in self._db.execute(
+            "SELECT id, position, is_default, linked, is_history FROM pages ORDER BY id"
+        ):
+            missing = page - len(self._positions)
+            self._positions.extend([-1] * missing)
             self._positions.append(position)
+            self._linked.extend([1.0] * missing)
+            self._linked.append(1 + LINKED * log1p(linked))
             if not is_default:
                 self._older.add(page)
+            if is_history:
+                self._history.add(page)
 
     def close(self) -> None:
         self._db.close()
@@ -189,6 +205,7 @@ class SiteIndex:
             terms = read_question(query, self._words, self._near_terms, languages)
         if not terms.weights:
             return None
+        terms = replace(terms, is_about_changes=asks_for_history(query))
         ranking = self._ranked(terms, reader, current_path, count=count if nearness is None else FUSED_PAGES)
         if nearness is not None:
             self._fuse(ranking, nearness)
@@ -247,7 +264,9 @@ class SiteIndex:
         current = self._page_at(current_path) if current_path else None
         rows = self._pages(first) if current is not None else {}
         for page in first:
-            factor = OLDER_VERSION if page in self._older else 1.0
+            factor = self._linked[page] * (OLDER_VERSION if page in self._older else 1.0)
+            if page in self._history and not ranking.terms.is_about_changes:
+                factor *= HISTORY
             factor *= FACTORS[self._copies.level(page, reader)] if reader.is_divided else 1.0
             if current is not None:
                 here, there = self._positions[current.id], self._positions[page]
@@ -367,6 +386,7 @@ class SiteIndex:
         return Explanation(
             points=round(candidate.score, 3),
             title=round(TITLE * self._words.page_score(page, "title", weights), 3),
+            text=round(PAGE * self._words.page_score(page, "text", weights), 3),
             links=round(LINKS * self._words.page_score(page, "link", weights), 3),
             heading=round(heading, 3),
             body=round(max(0.0, own - heading), 3),

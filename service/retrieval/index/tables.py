@@ -18,6 +18,7 @@ from service.markup.languages import known_language
 from service.markup.prose import words_of
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
+from service.retrieval.material.boilerplate import says_history
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.search.words import PAGE_SHIFT, Audience
 from service.retrieval.site.navigation import Layout, Placed, Site, SitePage, is_external
@@ -34,6 +35,7 @@ CREATE TABLE pages(
     version TEXT NOT NULL, language TEXT NOT NULL, tags TEXT NOT NULL, groups TEXT NOT NULL, position INTEGER NOT NULL,
     is_default INTEGER NOT NULL, anchors TEXT NOT NULL,
     text_language TEXT NOT NULL, copy_group INTEGER NOT NULL, -- 0 without copies (``translations.groups_of``)
+    linked INTEGER NOT NULL, is_history INTEGER NOT NULL, -- how often other pages link to it; it is a change log
     placed TEXT NOT NULL,
     links BLOB NOT NULL,
     content BLOB NOT NULL -- ``unpack_page``
@@ -160,13 +162,15 @@ class PageTables:
         sections = parsed.sections[:MAX_SECTIONS]
         self._more_sections += len(sections)
         self._db.execute(
-            "INSERT OR REPLACE INTO pages VALUES (?, ?, '', '', ?, '', '', '', '', -1, 1, ?, '', ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO pages VALUES (?, ?, '', '', ?, '', '', '', '', -1, 1, ?, '', ?,"
+            " (SELECT coalesce(sum(times), 0) FROM names WHERE page = ?), 0, ?, ?, ?)",
             (
                 page,
                 parsed.path,
                 parsed.description,
                 json.dumps(sorted(parsed.anchors)),
                 group,
+                page,
                 _encoded(place),
                 _packed(json.dumps([[*link, times] for link, times in links.items()])) if links else b"",
                 pack_page(parsed.content, [section.text for section in sections]),
@@ -230,7 +234,7 @@ class PageTables:
 
     def place(self, shown: Mapping[int, SitePage]) -> list[int]:
         """Returns the pages of which anything that is indexed with their words is another than before."""
-        columns = "id, url, title, version, language, tags, groups, text_language, position, is_default"
+        columns = "id, url, title, version, language, tags, groups, text_language, position, is_default, is_history"
         if len(shown) < MOST_ASKED_FOR:
             asked = ",".join(map(str, shown))
             found = self._db.execute(f"SELECT {columns} FROM pages WHERE id IN ({asked})")  # noqa: S608  (numbers)
@@ -241,13 +245,13 @@ class PageTables:
         for page, one in shown.items():
             row = [
                 one.url, one.title, one.version, one.language, _bracketed(one.tags), _bracketed(one.groups),
-                one.text_language, one.order, int(one.is_default),
+                one.text_language, one.order, int(one.is_default), int(says_history(one.path, (one.title,))),
             ]  # fmt: skip
             if before[page] == row:
                 continue
             self._db.execute(
                 "UPDATE pages SET url = ?, title = ?, version = ?, language = ?, tags = ?, groups = ?,"
-                " text_language = ?, position = ?, is_default = ? WHERE id = ?",
+                " text_language = ?, position = ?, is_default = ?, is_history = ? WHERE id = ?",
                 (*row, page),
             )
             if before[page][1:7] != row[1:7]:
@@ -307,6 +311,7 @@ class PageTables:
     def set_names(self, page: int, names: Mapping[str, int]) -> None:
         self._db.execute("DELETE FROM names WHERE page = ?", (page,))
         self._db.executemany("INSERT INTO names VALUES (?, ?, ?)", [(page, *item) for item in names.items()])
+        self._db.execute("UPDATE pages SET linked = ? WHERE id = ?", (sum(names.values()), page))
 
     def title_of(self, page: int) -> tuple[str, Audience]:
         title, version, language, tags, groups, text_language = self._db.execute(

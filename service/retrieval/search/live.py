@@ -158,10 +158,13 @@ def _indexed(pages: Sequence[ParsedPage]) -> Words:
     """Index pages under their places, and their sections."""
     writer = WordsWriter(None, writer_bytes=WRITER_BYTES)
     for number, page in enumerate(pages):
-        writer.add_page(number, page.title or without_suffix(page.path).rpartition("/")[2], "", Audience())
+        texts = []
         for place, section in enumerate(page.sections[:MAX_SECTIONS_OF_A_TEXT]):
             body = words_of(section.text)
-            writer.add_section(number << PAGE_SHIFT | place, " / ".join(section.heading_path), body, Audience())
+            heading = " / ".join(section.heading_path)
+            texts.append(writer.add_section(number << PAGE_SHIFT | place, heading, body, Audience()))
+        title = page.title or without_suffix(page.path).rpartition("/")[2]
+        writer.add_page(number, title, "", Audience(), texts)
     writer.finish()
     return writer.words()
 

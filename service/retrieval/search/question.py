@@ -49,6 +49,10 @@ class Terms(Struct, frozen=True):
     """Words that were typed and are not on the site → the terms that are used instead."""
     languages: Sequence[str] = ENGLISH
     """In which the question was read, its own first."""
+    is_unfinished: bool = False
+    """The last word may go on: of what it may become titles say most, and whole pages least."""
+    is_about_changes: bool = False
+    """Change logs may answer."""
 
 
 def read_question(query: str, words: Words, near: NearTerms, languages: Sequence[str] = ENGLISH) -> Terms:

@@ -43,7 +43,7 @@ def read_unfinished(
     typed = words.stem(last[0])
     head = read_question(query[: last.start()], words, near, languages)
     weights = {term: 1.0 if term == typed else COMPLETED for term in completions}
-    return replace(head, weights={**weights, **head.weights})
+    return replace(head, weights={**weights, **head.weights}, is_unfinished=True)
 
 
 def _completions(typed: str, words: Words, only_sections: Query | None, only_pages: Query | None) -> Iterator[str]:

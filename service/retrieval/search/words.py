@@ -38,7 +38,7 @@ MAX_STEMS = 5000
 LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 SectionField = Literal["body", "heading"]
-PageField = Literal["title", "link"]
+PageField = Literal["title", "link", "text"]
 
 _ANALYZER = "words"
 ANY = "*"
@@ -62,10 +62,11 @@ class Hit(Struct, frozen=True, gc=False):
     """The id of a section, or of a page."""
 
 
-def _schema(with_positions: str, without: str) -> tantivy.Schema:
+def _schema(with_positions: str, *without: str) -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(with_positions, tokenizer_name=_ANALYZER, index_option="position")
-    builder.add_text_field(without, tokenizer_name=_ANALYZER, index_option="freq")
+    for name in without:
+        builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
     for name in ("version", "language", "tags", "groups"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in ("id", "page"):
@@ -74,7 +75,7 @@ def _schema(with_positions: str, without: str) -> tantivy.Schema:
 
 
 SECTIONS = _schema("body", "heading")
-PAGES = _schema("title", "link")
+PAGES = _schema("title", "link", "text")
 
 
 def _open(folder: Path | None, schema: tantivy.Schema) -> tantivy.Index:
@@ -120,18 +121,24 @@ class WordsWriter:
         """The page alone: ``add_page`` follows, its sections stay."""
         self._pages.delete_documents_by_query(Query.term_query(PAGES, "page", page))
 
-    def add_section(self, section: int, heading: str, body: str, audience: Audience) -> None:
+    def add_section(self, section: int, heading: str, body: str, audience: Audience) -> str:
+        """Return the section's words as they are indexed, for its page's ``add_page``."""
         document = _document(section, section >> PAGE_SHIFT, audience)
         if heading:
             document.add_text("heading", indexed(heading, audience.text_language, short=True))
-        document.add_text("body", indexed(body, audience.text_language))
+        words = indexed(body, audience.text_language)
+        document.add_text("body", words)
         self._sections.add_document(document)
+        return words
 
-    def add_page(self, page: int, title: str, called: str, audience: Audience) -> None:
+    def add_page(self, page: int, title: str, called: str, audience: Audience, texts: Iterable[str] = ()) -> None:
+        """``texts``: what ``add_section`` has returned for the page's sections."""
         document = _document(page, page, audience)
-        document.add_text("title", indexed(title, audience.text_language, short=True))
+        own = indexed(title, audience.text_language, short=True)
+        document.add_text("title", own)
         if called:
             document.add_text("link", indexed(called, audience.text_language, short=True))
+        document.add_text("text", "\n\n".join([own, *texts]))
         self._pages.add_document(document)
 
     def finish(self) -> None:
@@ -284,11 +291,12 @@ class Words:
         return _hits(self.sections, _any_of(clauses, only), limit)
 
     def best_pages(
-        self, weighed: Mapping[PageField, float], terms: Mapping[str, float], only: Query | None, limit: int
+        self, weighed: Mapping[PageField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int
     ) -> list[Hit]:
+        """Best first; ``weighed`` as for ``best_sections``."""
         clauses = [
             (Occur.Should, _term(PAGES, field, term, weight * each))
-            for field, weight in weighed.items()
+            for field, (weight, terms) in weighed.items()
             for term, each in terms.items()
         ]
         return _hits(self.pages, _any_of(clauses, only), limit)

@@ -42,6 +42,15 @@ _PROSE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===|\[\[toc|>[ \t>]*\[!)", re.MULTILINE)
+_OPEN = re.compile(r"\{[^}\n]{0,500}[\n{]")
+_EXPRESSIONS = re.compile(
+    r"``[^\n]{1,1000}?``|`[^`\n]{1,2000}`"
+    r"|(?<![={\\])\{(?!\{)(?>(?:[^{}]|\{(?>(?:[^{}]|\{[^{}]{0,300}\}){0,500})\}){0,2000})\}"
+)
+"""Code, and expressions of MDX that may take several lines; what a tag is given is read with it."""
+_TABS = re.compile(r"\b(?:values|items)=\{\s*(\[[^\]]{0,2000}\])")
+_TAB = re.compile(r"(?:\blabel\s*:\s*|[\[,]\s*)['\"]([^'\"\n]{1,100})['\"]")
+"""Names of tabs, which their list gives instead of each of them."""
 _FRONT_MATTER = re.compile(r"\s*\$?frontmatter\.([\w-]{1,100})\s*")
 _ALERTS = frozenset(("note", "tip", "info", "important", "warning", "caution", "danger"))
 _UNNAMED_BOXES = frozenset(("code-group", "raw", "v-pre", "tabs", "steps"))
@@ -121,6 +130,8 @@ class Cleaner:
             if self._has_attributes and "{" in text:
                 text = (_BLOCK_ATTRIBUTES if "\n" in text else _HEADING_ATTRIBUTES).sub("", text)
             self._text = text
+            if self._mdx and _OPEN.search(text):
+                text = self._text = _EXPRESSIONS.sub(_without_expression, text)
             text = _PROSE.sub(self._replace, text)
         return text.replace(_ADDED, "\n")
 
@@ -217,6 +228,8 @@ class Cleaner:
             if named.get(key):
                 self.anchors.add(named[key])
         words = shown_words(tag, named)
+        if component and tag.endswith("Tabs"):
+            words += [name for listed in _TABS.findall(attributes) for name in _TAB.findall(listed)]
         if component:
             for key in _ANCHORED:
                 if named.get(key):
@@ -260,6 +273,12 @@ def _box_title(name: str, label: str) -> str:
     label = label.strip()
     label = label[1:-1] if label.startswith("[") and label.endswith("]") else label
     return "" if name in _UNNAMED_BOXES else label or name.capitalize()
+
+
+def _without_expression(match: re.Match[str]) -> str:
+    """Return the lines that an expression takes, empty; a short one is read with the rest."""
+    whole = match[0]
+    return "\n" * whole.count("\n") if whole[0] == "{" and ("\n" in whole or "{" in whole[1:]) else whole
 
 
 def _no_file(_target: str) -> bool:

@@ -17,7 +17,7 @@ SHORTCODE = re.compile(r"\{\{[<%](?P<attributes>(?>[^\n{}]{0,1000}))\}\}|\{%(?P<
 COMMENTS = {"<!--": "-->", "{/*": "*/}", "{{< comment >}}": "{{< /comment >}}"}
 """The beginnings of comments and their ends: of HTML, MDX and Hugo."""
 ESM = re.compile(
-    r"(?:import\s+(?:[\w*{][^'\"\n]{0,500}\sfrom\s+)?['\"]|import\s*\{\s*$"
+    r"(?:import\s+(?:[\w*{][^'\"\n]{0,500}\sfrom\s+)?['\"]|import\s+(?:\w+\s*,\s*)?\{[^}'\"\n]{0,500}$"
     r"|export\s+(?:const|let|var|default|function|async|class|\{|\*))"
 )
 """The ``import`` and ``export`` of MDX, at the margin."""

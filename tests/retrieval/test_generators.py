@@ -12,7 +12,8 @@ def test_sample_is_read_as_its_generator_builds_it(generator, sample):
     expected = written(generator, sample)
     reading = read_sample(generator, sample, expected.docs_folder)
     assert reading.layout.kind == generator
-    assert [one for one in differences(expected, reading) if "lacks words" not in one] == []
+    found = differences(expected, reading)
+    assert [one for one in found if generator != "hugo" or " words " not in one] == []  # of Hugo's, test_hugo_text
 
 
 def test_documents_beside_the_site_are_found_from_their_folder():

@@ -10,6 +10,7 @@ from service.markup.dialects import Dialect
 from service.markup.front_matter import split_front_matter
 from service.retrieval.readers import mdbook_includes, vitepress_includes
 from service.retrieval.readers.includes import Files
+from service.retrieval.readers.mdx_code import code_of_components
 from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, snippets
 
 Expander = Callable[[Lines, Files, Dialect], Lines]
@@ -19,13 +20,15 @@ _EXPANDERS: Sequence[tuple[str, Expander]] = (
     ("{!", files_in_braces),
     ("@include:", vitepress_includes.markdown_files),
     ("<<<", vitepress_includes.code_files),
+    ("<Code", code_of_components),
+    ("export const", code_of_components),
     ("{{#", mdbook_includes.files_in_calls),
 )
 
 
 def expanded(text: str, dialect: Dialect, files: Files) -> tuple[str, Sequence[int] | None]:
     """Return the text, and the number of each of its lines in the file, from 0; None where that is its own."""
-    wanted = [expander for sign, expander in _EXPANDERS if sign in text]
+    wanted = list(dict.fromkeys(expander for sign, expander in _EXPANDERS if sign in text))
     if not wanted:
         return text, None
     start = split_front_matter(text)[1]

@@ -29,7 +29,7 @@ class SidebarItem(Struct, frozen=True, omit_defaults=True):
 
 
 class Category(Struct, frozen=True, omit_defaults=True):
-    """What ``_category_.json`` says of a folder."""
+    """A folder's category, as ``_category_.json`` describes it."""
 
     position: float | None = None
     page: str = ""
@@ -43,7 +43,7 @@ class DocumentSet(Struct, frozen=True, omit_defaults=True):
 
     folder: str
     prefix: str
-    """Of their addresses; NUL where the site's links decide."""
+    """Prefix of their addresses; NUL where the site's links decide."""
     route: str
     """Prefix without what stands for version and language."""
     version: str = ""

@@ -296,6 +296,8 @@ class Layout(Struct, frozen=True, dict=True):
             return () if found.startswith("..") else (found,)
         joined = (normpath(f"{folder}/{target}" if folder else target) for folder in self.include_folders)
         first = tuple(path for path in joined if not path.startswith(("..", "/")))
+        if self.kind == "docusaurus" and not target.startswith("/"):
+            first = ()  # the folder is that of ``@site``
         if not target.startswith("/"):
             found = normpath(f"{dirname(path)}/{target}".lstrip("/"))
             return first if found.startswith("..") else (*first, found)

@@ -74,7 +74,7 @@ def docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str)
         redirects=dict(_redirects(settings)),
         mounts=tuple((each.folder, each.prefix, each.version, each.language) for each in sets),
         default_language=next((each.name for each in languages if each.is_default), ""),
-        documents=tuple(sets), link_prefix=base,
+        documents=tuple(sets), link_prefix=base, include_folders=(root,),
     )  # fmt: skip
 
 

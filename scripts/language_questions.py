@@ -5,7 +5,7 @@ all. So a heading and its translations are known to be of one section. The rule:
 
 1. Headings of levels 1 to 3 that all languages have, with at least two words in English, and of which no other page has
    one of the same words, in English or in the language.
-2. One heading from each of ``count`` pages. Pages and headings are taken in the order of a hash of their path and
+2. One heading from each of ``count`` pages. Pages and headings are ordered by a hash of their path and
    anchor, so they are the same on every machine, and the same in all languages. The answer is the heading's page.
 3. Marks of code and tags are left out. Words of letters that are not code, and in the translation not the English word,
    are inflected: at most two, the longest first, by the first pattern of the language that fits

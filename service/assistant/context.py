@@ -28,6 +28,7 @@ from service.domain.search import Source
 from service.domain.threads.threads import ContextItem
 from service.domain.tokens import SAFETY, tokens_in
 from service.markup.fences import without_fences
+from service.markup.languages import NAMES
 from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
 from service.ports.search_index import Section
@@ -204,10 +205,13 @@ def passages_text(passages: Iterable[Passage], mark: str) -> str:
     """Return the passages, those of a page in one piece that has its title and address."""
     pieces: list[str] = []
     for (url, title), run in groupby(passages, key=lambda passage: (passage.url.partition("#")[0], passage.title)):
-        pieces.append(f"<page-{mark}{_attributes(mark, title=title, url=url)}>")
+        held = list(run)
+        language = NAMES.get(held[0].other_language, held[0].other_language)
+        facts = {"title": title, "url": url, **({"language": language} if language else {})}
+        pieces.append(f"<page-{mark}{_attributes(mark, **facts)}>")
         pieces += [
             _tagged("passage", passage.text, mark, number=str(passage.number), heading=passage.heading)
-            for passage in run
+            for passage in held
         ]
         pieces.append(f"</page-{mark}>")
     return "\n".join(pieces)

@@ -15,6 +15,7 @@ from service.cli.output import DONE, VERIFICATION_FAILED, Output, failure, warni
 from service.cli.parsing import COUNT, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
+from service.markup.languages import NAMES, known_language
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.ports.search_index import Explanation, Section
 from service.queries.projects import project_of_domain, source_of
@@ -207,8 +208,21 @@ def explained(why: Explanation) -> str:
         text += f"; times {why.place:.2f} for its place"
     if why.meaning_rank:
         text += f"; {why.word_rank}. by words, {why.meaning_rank}. by meaning"
+    text += _languages(why)
     text += f"; looked for: {', '.join(why.words)}"
     return text + "".join(f"; {typed} read as {term}" for typed, term in why.corrected.items())
+
+
+def _languages(why: Explanation) -> str:
+    """``; in English, in the folder of de, for readers of de; stands for 12 copies``"""
+    if not why.reader_language and not why.copies:
+        return ""
+    text = f"; in {NAMES.get(why.language, why.language or 'no known language')}"
+    if why.site_language and known_language(why.site_language) != why.language:
+        text += f", at a place for {why.site_language}"
+    if why.reader_language:
+        text += f", for readers of {why.reader_language}"
+    return text + (f"; stands for {why.copies + 1} copies" if why.copies else "")
 
 
 @command("search", examples=['search guide "retry a failed job" --limit 3'])

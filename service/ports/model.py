@@ -74,6 +74,8 @@ class Passage(Struct, frozen=True):
     """Markdown."""
     score: float
     """0 .. 1 within one search, the best being 1."""
+    other_language: str = ""
+    """The language of its text, where that is not the reader's: its page is not translated."""
 
 
 class Grounding(Struct, frozen=True):

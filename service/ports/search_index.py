@@ -38,13 +38,23 @@ class Explanation(Struct, frozen=True, rename="camel"):
     further_sections: float = 0.0
     pairs: float = 0.0
     place: float = 1.0
-    """Over 1 for a page that others link to, for the page in view and its neighbours; under 1 for older versions and
-    change logs.
+    """Over 1 for a page that others link to, for the page in view and its neighbours; under 1 for older versions,
+    change logs, and other languages than the reader's.
     """
     word_rank: int = 0
     """The page's place by its words, from 1."""
     meaning_rank: int = 0
     """By its meaning; 0 when meanings are not compared, or it was not among the first."""
+    language: str = ""
+    """The language of its text."""
+    site_language: str = ""
+    """The language that the site says its page is in; empty where it says nothing. An untranslated page in a language's
+    folder has two.
+    """
+    reader_language: str = ""
+    """The language that pages were ranked for; empty on a site in one language."""
+    copies: int = 0
+    """Translations and other versions of its page, which the page stands for."""
     words: tuple[str, ...] = ()
     """As they were looked up."""
     corrected: Mapping[str, str] = {}
@@ -73,6 +83,8 @@ class Section(Struct, frozen=True):
     """0 .. 1 within one result, the best being 1; comparable only there."""
     explanation: Explanation | None = None
     """When it was asked for."""
+    language: str = ""
+    """The language of its text, such as ``de``."""
     highlights: Highlights | None = None
     """When they were asked for."""
 
@@ -132,6 +144,8 @@ class Material(Struct, frozen=True):
     """The part of the question's words, weighed by rarity, that the best page has: 0 .. 1. Under about a half, the
     question is likely asked in other words than those of the documentation, or not answered by it.
     """
+    language: str = ""
+    """The reader's language, where the site is in several: a section in another one is not there in this."""
     words: tuple[QueryWord, ...] = ()
     """Words of the first query, without those that only make it a question; the first ones of a long query."""
 

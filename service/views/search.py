@@ -33,6 +33,7 @@ class ResultMetadata(Struct, frozen=True, rename="camel"):
     end_line: Annotated[int, described("Where it ends in the file.")]
     file: Annotated[str, described("The page's path in the repository.")]
     commit: Annotated[str, described("The commit of the repository that it was read from.")]
+    language: Annotated[str, described("The language of the text, such as `de`.")] = ""
     highlights: Annotated[
         HighlightsView | UnsetType, described("When the search asked for them: the words that were found, as ranges.")
     ] = UNSET
@@ -76,7 +77,7 @@ def search_result(section: Section, commit: str) -> SearchResult:
         path_on_site(section.url),
         ResultMetadata(
             section.title, section.url, section.score, section.heading, section.heading_path, section.start_line,
-            section.end_line, section.path, commit,
+            section.end_line, section.path, commit, section.language,
             HighlightsView(found.title, found.heading, found.text) if found is not None else UNSET,
         ),
     )  # fmt: skip

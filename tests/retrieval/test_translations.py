@@ -1,5 +1,7 @@
 """The languages of pages, their copies, and the reader's language."""
 
+import json
+
 import pytest
 
 from service.domain.search import SearchFilter
@@ -185,3 +187,25 @@ async def test_other_versions_come_after_all_pages(indexed):
 @pytest.mark.parametrize(("text", "language"), [("如何建立專案與設定", "zh-hant"), ("如何创建项目并设置", "zh")])
 def test_script_of_chinese(text, language):
     assert chinese_script(text) == language
+
+
+async def test_explanation_has_the_languages_of_a_page(translated):
+    found = await translated.index.search(DOMAIN, "webhook signature", filter=SearchFilter(language="de"), explain=True)
+    why = found.sections[0].explanation
+    assert (why.language, why.site_language, why.reader_language, why.copies) == ("en", "de", "de", 1)
+    assert found.sections[0].language == "en"
+
+
+async def test_material_names_the_readers_language(translated):
+    request = MaterialRequest(("Welche Limits gibt es für einen Schlüssel?",), 4_000)
+    material = await translated.index.find_material(DOMAIN, request)
+    assert material.language == "de"
+    assert {section.language for section in material.sections if section.path == "en/limits.md"} <= {"en"}
+
+
+async def test_languages_of_a_navigation_are_no_older_versions(indexed):
+    navigation = {"languages": [{"language": "en", "pages": ["a"]}, {"language": "de", "pages": ["de/a", "de/b"]}]}
+    docs = {"name": "X", "navigation": navigation}
+    await indexed.fill({"docs.json": json.dumps(docs), "a.mdx": ENGLISH, "de/a.mdx": GERMAN, "de/b.mdx": GERMAN})
+    found = await indexed.index.search(DOMAIN, "Wo werden Schlüssel angezeigt?", explain=True)
+    assert [section.explanation.place for section in found.sections] == [1.0, 1.0]

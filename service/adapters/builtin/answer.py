@@ -68,6 +68,9 @@ def extract(grounding: Grounding) -> str:
     quotes = choose(apart, asked)
     if not quotes or not is_answered(asked, apart):
         return f"[0] {replies.nothing}{in_another}"
+    untranslated = {quote.apart.passage.other_language for quote in quotes} - {"", language}
+    if untranslated and not in_another:
+        in_another = f" {replies.documentation_in(min(untranslated))}"
     return "\n\n".join([f"{replies.opening}{in_another}", *(rendered(quote) for quote in quotes)])
 
 

@@ -19,6 +19,7 @@ from service.assistant.suggestions import page_of
 from service.domain.search import QueryWord, Source
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.replies import SearchFinished, SearchHit
+from service.markup.languages import known_language
 from service.ports.model import Passage
 from service.ports.search_index import Material, MaterialRequest, Page, SearchIndex, Section
 
@@ -50,6 +51,8 @@ class Finder:
         self._sources: dict[tuple[str, int, str], Source] = {}
         self._held: dict[tuple[str, int], Passage] = {}
         self._commit = ""
+        self._language = ""
+        """The reader's, where the site is in several."""
         self._calls = 0
         self.first_tokens = max(1, min(TOKENS_A_PAGE * question.page_size, settings.max_context_tokens))
         """The budget of the first prompt."""
@@ -167,6 +170,7 @@ class Finder:
             ),
         )
         self._commit, self.instructions = material.commit, material.instructions
+        self._language = known_language(material.language)
         await self._know_addresses([material.instructions])
         return material
 
@@ -230,7 +234,8 @@ class Finder:
         heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
         start = section.start_line + (HEADING_LINES if section.heading else 0)
         self.given[number] = GivenPassage(number, section.text, start, f"{section.title} {heading}", section.end_line)
-        return Passage(number, section.title, heading, section.url, section.text, section.score)
+        other = section.language if self._language and section.language != self._language else ""
+        return Passage(number, section.title, heading, section.url, section.text, section.score, other)
 
 
 def _key(place: Section | Source) -> tuple[str, int, str]:

@@ -25,7 +25,7 @@ Counted = Callable[[int], int]
 """A function of a page: the number of its sections."""
 
 
-class _Kind(Struct, frozen=True):
+class Kind(Struct, frozen=True):
     """The language of a page's place and of its text, and its version; many pages share one."""
 
     place: str
@@ -37,14 +37,14 @@ class Copies:
     """The languages of all pages, and the groups of copies."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        kinds: dict[tuple[str, str, str], _Kind] = {}
-        self._kinds: dict[int, _Kind] = {}
+        kinds: dict[tuple[str, str, str], Kind] = {}
+        self._kinds: dict[int, Kind] = {}
         self._group: dict[int, int] = {}
         self._members: dict[int, list[int]] = {}
         for page, place, text, version, group in db.execute(f"SELECT {COLUMNS} FROM pages"):  # noqa: S608  (ours)
             kind = kinds.get((place, text, version))
             if kind is None:
-                kind = kinds[place, text, version] = _Kind(place, text, version)
+                kind = kinds[place, text, version] = Kind(place, text, version)
             self._kinds[page] = kind
             if group:
                 self._group[page] = group
@@ -62,6 +62,13 @@ class Copies:
             languages = {known_language(self._kinds[page].place) or self._kinds[page].text for page in members}
             found |= languages if len(languages) > 1 else set()
         return frozenset(found)
+
+    def kind_of(self, page: int) -> Kind:
+        return self._kinds[page]
+
+    def count(self, page: int) -> int:
+        """Return the number of a page's copies."""
+        return max(0, len(self._members.get(self._group.get(page, 0), ())) - 1)
 
     def reader_on(self, page: int) -> Open:
         """Return what a page says of its reader."""

@@ -116,6 +116,7 @@ class SiteIndex:
         self._links: PageAddresses | None = None
         self._positions = array("i", [-1])  # by page id, which are counted from 1
         self._older: set[int] = set()
+        shown_first = {place for (place,) in self._db.execute("SELECT DISTINCT language FROM pages WHERE is_default")}
         self._linked = array("f", [1.0])
         self._history: set[int] = set()
         for page, position, is_default, linked, is_history in self._db.execute(
@@ -126,7 +127,7 @@ class SiteIndex:
             self._positions.append(position)
             self._linked.extend([1.0] * missing)
             self._linked.append(1 + LINKED * log1p(linked))
-            if not is_default:
+            if not is_default and self._copies.kind_of(page).place in shown_first:  # else all of its language are not
                 self._older.add(page)
             if is_history:
                 self._history.add(page)
@@ -152,7 +153,7 @@ class SiteIndex:
             return SearchResult(self.commit, (), self.instructions)
         reader = self.reader(query, wanted, current_path)
         ranking = self.ranking(query, reader, current_path, nearness, count=limit, prefix=prefix)
-        shown = self._shown(ranking, limit, explain=explain) if ranking is not None else ()
+        shown = self._shown(ranking, limit, reader if explain else None) if ranking is not None else ()
         if highlight and ranking is not None:
             shown = tuple(self._highlighted(section, ranking.terms) for section in shown)
         return SearchResult(self.commit, shown, self.instructions)
@@ -326,7 +327,7 @@ class SiteIndex:
 
     # What is shown
 
-    def _shown(self, ranking: Ranking, limit: int, *, explain: bool) -> tuple[Section, ...]:
+    def _shown(self, ranking: Ranking, limit: int, explained_to: Reader | None) -> tuple[Section, ...]:
         picked = ranking.best_sections(limit)
         top = picked[0][0] if picked else 1.0
         rows = self._pages([candidate.page for _, _, candidate in picked])
@@ -336,7 +337,7 @@ class SiteIndex:
                 texts[section],
                 rows[candidate.page],
                 score / top if top > 0 else 1.0,
-                self._explained(ranking, candidate, section) if explain else None,
+                self._explained(ranking, candidate, section, explained_to) if explained_to is not None else None,
             )
             for score, section, candidate in picked
         )
@@ -365,6 +366,7 @@ class SiteIndex:
             end_line=end,
             score=round(min(1.0, max(0.0, score)), 4),
             explanation=explanation,
+            language=self._copies.kind_of(page.id).text,
         )
 
     def _rows(self, sections: Sequence[int]) -> dict[int, _SectionRow]:
@@ -377,7 +379,7 @@ class SiteIndex:
             )
         }
 
-    def _explained(self, ranking: Ranking, candidate: Candidate, section: int) -> Explanation:
+    def _explained(self, ranking: Ranking, candidate: Candidate, section: int, reader: Reader) -> Explanation:
         page, weights = candidate.page, ranking.terms.weights
         found = ranking.sections.get(page, ())
         further = NEXT_PART * sum(hit.score for hit in found[1 : 1 + NEXT_SECTIONS])
@@ -395,6 +397,10 @@ class SiteIndex:
             place=round(ranking.places.get(page, 1.0), 3),
             word_rank=candidate.word_rank,
             meaning_rank=candidate.meaning_rank,
+            language=self._copies.kind_of(page).text,
+            site_language=self._copies.kind_of(page).place,
+            reader_language=reader.language,
+            copies=self._copies.count(page),
             words=tuple(weights),
             corrected=ranking.terms.corrected,
         )

@@ -65,7 +65,7 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     named = _named(index, request, reader, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None) if asked else ()
     if not scores:
-        return Material(index.commit, (), index.instructions, coverage=0.0, words=words)
+        return Material(index.commit, (), index.instructions, coverage=0.0, language=reader.language, words=words)
     scores = {page: scores[page] for page in _shown(index, reader, scores, first) if page in scores}
     own = [index.section_scores(ranking, list(scores), reader) for ranking in rankings]
     pieces = _pieces(index, request, own, scores, exact, first)
@@ -79,7 +79,7 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
         first_page=-1 if first is None else first, few=request.page_size,
     )  # fmt: skip
     coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
-    return Material(index.commit, sections, index.instructions, coverage, words)
+    return Material(index.commit, sections, index.instructions, coverage, reader.language, words)
 
 
 def _scores(rankings: Sequence[Ranking], count: int) -> dict[int, float]:

@@ -48,7 +48,7 @@ class SitePage(Struct, frozen=True, gc=False):
     anchors: frozenset[str]
     version: str = ""
     language: str = ""
-    """Of its place, by what the site says; empty where it says nothing."""
+    """The language of its place, by what the site says; empty where it says nothing."""
     tags: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     """Groups of readers; empty means everyone."""
@@ -58,7 +58,7 @@ class SitePage(Struct, frozen=True, gc=False):
     text_language: str = ""
     """The language that its text is in (``service.retrieval.site.translations``)."""
     copy_key: str = ""
-    """What it shares with its translations and its other versions."""
+    """A name that it shares with its translations and its other versions."""
 
 
 class Site(Struct, frozen=True):

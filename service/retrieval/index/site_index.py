@@ -68,6 +68,8 @@ NEAR = 2
 FUSED_PAGES = 120
 """The pages whose order their meaning may change."""
 MAX_NAMED = 8
+TITLED_PAGES, MAX_TITLE = 20, 100
+"""The pages whose titles are compared with a question, and the characters of such a question."""
 NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
 
@@ -215,7 +217,20 @@ class SiteIndex:
             found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS), languages)
             found = found or sections_with_phrases(self._words, phrases, reader.only(SECTIONS), languages)
             ranking.lead({page: found[page] for page in self.shown(list(found), reader) if page in found})
+        self._lead_by_title(ranking, query)
         return ranking
+
+    def _lead_by_title(self, ranking: Ranking, query: str) -> None:
+        """Put a page first whose title is the query, letter for letter: ``É`` and ``È`` are one term."""
+        typed = " ".join(query[: 2 * MAX_TITLE].split())
+        first = ranking.candidates[:TITLED_PAGES]
+        if len(first) < 2 or len(typed) > MAX_TITLE:
+            return
+        titles = {row.id: " ".join(row.title.split()) for row in self._pages([each.page for each in first]).values()}
+        exact = [each for each in first if titles.get(each.page) == typed]
+        exact = exact or [each for each in first if titles.get(each.page, "").casefold() == typed.casefold()]
+        if exact:
+            ranking.put_first(exact[0])
 
     def section_scores(self, ranking: Ranking, pages: Sequence[int], reader: Reader) -> dict[int, float]:
         """Return the scores of all sections of these pages that match, by id."""

@@ -77,11 +77,18 @@ def indexed(text: str, language: str, *, short: bool = False) -> str:
     if short and not text.isascii():
         found += list(dict.fromkeys("".join(run for run in runs_of(text) if len(run) > 1)))
     if language != "en" and stemmer_of(language) is not None:
-        found += dict.fromkeys(
-            form for word in dict.fromkeys(WORD.findall(words)) for form in forms_of(word, language)[1:]
-        )
-        words = WORD.sub(lambda match: forms_of(match[0], language)[0], words)
+        typed = _splitter().analyze(words)
+        found += dict.fromkeys(form for word in dict.fromkeys(typed) for form in forms_of(word, language)[1:])
+        words = " ".join([forms_of(word, language)[0] for word in typed])
     return "\n\n".join([words, "\n".join(found)]) if found else words
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text as they are written, and pairs of characters as ``spaced`` makes them."""
+    found = spaced(text)
+    if not found.isascii():
+        found = found.encode("utf-8", "replace").decode()
+    return [word for word in _splitter().analyze(found) if len(word) <= MAX_WORD]
 
 
 def _parts_in(text: str) -> list[str]:
@@ -113,6 +120,12 @@ def forms_of(word: str, language: str) -> tuple[str, ...]:
 
 _TYPED = dict.fromkeys(("da", "nb"), (("aa", "å"), ("ae", "æ"), ("oe", "ø")))
 """Letters that are typed for others where a keyboard lacks these; the German stemmer knows those of German."""
+
+
+@lru_cache(maxsize=1)
+def _splitter() -> tantivy.TextAnalyzer:
+    """Where words begin and end is for the analyzer to say, which knows the vowel signs of all scripts as letters."""
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
 
 
 @lru_cache(maxsize=1)

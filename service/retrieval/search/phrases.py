@@ -10,10 +10,9 @@ from itertools import product
 
 from tantivy import Query
 
-from service.retrieval.search.analysis import MAX_WORD, WORD
+from service.retrieval.search.analysis import words_in
 from service.retrieval.search.question import ENGLISH
 from service.retrieval.search.words import PAGE_SHIFT, Hit, Words
-from service.retrieval.search.writing_systems import spaced
 
 MAX_PHRASES, MAX_PHRASE = 4, 200
 """Phrases of one question, and the characters of each."""
@@ -29,7 +28,7 @@ MAX_LOOKED_THROUGH = 2_000
 def phrases_of(query: str) -> list[str]:
     """Return what stands between quotation marks or backticks, and has at least two words."""
     found = (next(filter(None, match.groups())) for match in _QUOTED.finditer(query[:MAX_LOOKED_THROUGH]))
-    phrases = dict.fromkeys(phrase for phrase in found if len(WORD.findall(spaced(phrase))) > 1)
+    phrases = dict.fromkeys(phrase for phrase in found if len(words_in(phrase)) > 1)
     return list(phrases)[:MAX_PHRASES]
 
 
@@ -41,7 +40,7 @@ def sections_with_phrases(
     """
     found: dict[int, dict[int, Hit]] = {}
     for phrase, language in product(phrases, languages):
-        typed = [word for word in WORD.findall(spaced(phrase)) if len(word) <= MAX_WORD]
+        typed = words_in(phrase)
         terms = [words.stem(word, language) for word in typed]
         if len(terms) < 2 or not all(term and words.frequency(term) for term in terms):
             continue

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from service.domain.search import QueryWord
 from service.markup.stop_words import stop_words
-from service.retrieval.search.analysis import MAX_WORD, WORD, joined_names, parts_of
+from service.retrieval.search.analysis import joined_names, parts_of, words_in
 from service.retrieval.search.words import Words
-from service.retrieval.search.writing_systems import binds, spaced, without_phrases
+from service.retrieval.search.writing_systems import binds, without_phrases
 
 MAX_QUERY = 32_768
 MAX_TERMS = 24
@@ -72,7 +72,9 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     whole = [words.stem(name) for name in joined_names(query[:MAX_QUERY])[:MAX_TERMS]]
     _add(weights, [term for term in whole if words.frequency(term)], 1.0)
     _add(weights, _joined(kept[: 2 * MAX_TERMS], words), JOINED)
-    corrected = _corrected(dict.fromkeys(kept), weights, words, near) if len(weights) <= 2 * MAX_TERMS else {}
+    corrected = (
+        _corrected(dict.fromkeys(kept), weights, words, near, languages) if len(weights) <= 2 * MAX_TERMS else {}
+    )
     weights = further | weights if further else weights
     chosen = _rarest(weights, words)
     pairs: dict[tuple[str, str], None] = {}
@@ -108,7 +110,7 @@ def words_of_question(query: str, languages: Sequence[str] = ENGLISH) -> list[st
 
 
 def _words_in(query: str) -> list[str]:
-    typed = [word for word in WORD.findall(spaced(query)) if len(word) <= MAX_WORD]
+    typed = words_in(query)
     return typed if len(typed) <= 2 * MAX_READ_WORDS else typed[:MAX_READ_WORDS] + typed[-MAX_READ_WORDS:]
 
 
@@ -132,7 +134,9 @@ def _rarest(weights: Mapping[str, float], words: Words) -> dict[str, float]:
     return {term: weight for term, weight in weights.items() if term in rarest}
 
 
-def _corrected(typed: Iterable[str], weights: dict[str, float], words: Words, near: NearTerms) -> dict[str, str]:
+def _corrected(
+    typed: Iterable[str], weights: dict[str, float], words: Words, near: NearTerms, languages: Sequence[str]
+) -> dict[str, str]:
     """Replace words that the site does not have by words that it has; return these by what was typed."""
     corrected: dict[str, str] = {}
     for word in typed:
@@ -141,7 +145,7 @@ def _corrected(typed: Iterable[str], weights: dict[str, float], words: Words, ne
             continue
         if parts_of(word):
             continue  # its parts are asked for
-        if words.is_known(term):
+        if any(map(words.is_known, words.forms(word, languages))):
             if words.frequency(term) <= FEW_SECTIONS and (halves := _halves(word, words)):
                 _add(weights, halves if words.with_run(halves, None, 1) else (), PART)
             continue

@@ -104,6 +104,11 @@ class Ranking(Struct):
             candidate.score += top * best
         self.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
 
+    def put_first(self, candidate: Candidate) -> None:
+        candidate.score = max(each.score for each in self.candidates)
+        self.candidates.remove(candidate)
+        self.candidates.insert(0, candidate)
+
     def best_sections(self, limit: int) -> list[tuple[float, int, Candidate]]:
         """Return the best section of each of the best pages, then further sections of the very best: score, section
         and candidate.

@@ -10,10 +10,9 @@ from itertools import product
 from tantivy import Query
 
 from service.markup.stop_words import stop_words
-from service.retrieval.search.analysis import MAX_WORD, WORD
+from service.retrieval.search.analysis import words_in
 from service.retrieval.search.question import ENGLISH
 from service.retrieval.search.words import Words
-from service.retrieval.search.writing_systems import spaced
 
 RUN = 5
 """Words in a row that are looked for at once."""
@@ -26,7 +25,7 @@ MOST_SECTIONS = 4
 
 def sections_with_run(words: Words, query: str, only: Query | None, languages: Sequence[str] = ENGLISH) -> list[int]:
     """Return the sections that have a run of words of the query, as far as they are few."""
-    typed = [word for word in WORD.findall(spaced(query[:2_000])) if len(word) <= MAX_WORD]
+    typed = words_in(query[:2_000])
     empty = stop_words("en").union(*map(stop_words, languages))
     meant = [word.casefold() not in empty for word in typed]
     found: dict[int, set[int]] = {}

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 
 from service.markup.dialects import Dialect
 from service.markup.front_matter import split_front_matter
-from service.retrieval.readers import mdbook_includes, vitepress_includes
+from service.retrieval.readers import mdbook_includes, myst, vitepress_includes
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mdx_code import code_of_components
 from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, snippets
+from service.retrieval.readers.myst import SphinxPage
 
 Expander = Callable[[Lines, Files, Dialect], Lines]
 _EXPANDERS: Sequence[tuple[str, Expander]] = (
@@ -26,10 +27,15 @@ _EXPANDERS: Sequence[tuple[str, Expander]] = (
 )
 
 
-def expanded(text: str, dialect: Dialect, files: Files) -> tuple[str, Sequence[int] | None]:
-    """Return the text, and the number of each of its lines in the file, from 0; None where that is its own."""
+def expanded(
+    text: str, dialect: Dialect, files: Files, page: SphinxPage | None = None
+) -> tuple[str, Sequence[int] | None]:
+    """Return the text, and the number of each of its lines in the file, from 0; None where that is its own.
+
+    ``page``: of a Sphinx site, whose Markdown is MyST.
+    """
     wanted = list(dict.fromkeys(expander for sign, expander in _EXPANDERS if sign in text))
-    if not wanted:
+    if not wanted and page is None:
         return text, None
     start = split_front_matter(text)[1]
     first = text.count("\n", 0, start)
@@ -37,6 +43,8 @@ def expanded(text: str, dialect: Dialect, files: Files) -> tuple[str, Sequence[i
     lines = before
     for expander in wanted:
         lines = expander(lines, files, dialect)
+    if page is not None:
+        lines = myst.shown(lines, files, page)
     if lines == before:
         return text, None
     return text[:start] + "\n".join(line for _, line in lines), [*range(first), *(number for number, _ in lines)]

@@ -24,6 +24,7 @@ from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.expansion import expanded
 from service.retrieval.readers.includes import Files, Include, OtherFiles
+from service.retrieval.readers.myst import SphinxPage
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",
@@ -88,14 +89,18 @@ def source_text(data: bytes, path: str) -> str | Skipped:
 
 
 def parse_page(
-    data: bytes, path: str, dialect: Dialect = PLAIN, include: Include | None = None
+    data: bytes,
+    path: str,
+    dialect: Dialect = PLAIN,
+    include: Include | None = None,
+    sphinx: SphinxPage | None = None,
 ) -> ParsedPage | Skipped:
-    """Never raises for what is in the page."""
+    """Never raises for what is in the page. ``sphinx``: of a Sphinx site, whose Markdown is MyST."""
     source = source_text(data, path)
     if isinstance(source, Skipped):
         return source
     try:
-        return _Reader(source, path, dialect, include).page()
+        return _Reader(source, path, dialect, include, sphinx).page()
     except RecursionError:
         return Skipped(path, "It is nested too deeply.")
 
@@ -126,12 +131,14 @@ class _Heading(Struct):
 
 
 class _Reader:
-    def __init__(self, source: str, path: str, dialect: Dialect, include: Include | None) -> None:
+    def __init__(
+        self, source: str, path: str, dialect: Dialect, include: Include | None, sphinx: SphinxPage | None
+    ) -> None:
         source = source.replace("\r\n", "\n").replace("\r", "\n")
         self._path = path
         self._dialect = dialect
         files = Files(include)
-        source, self._numbers = expanded(source, dialect, files) if include is not None else (source, None)
+        source, self._numbers = expanded(source, dialect, files, sphinx) if include is not None else (source, None)
         self._markup = Markdown(source, path=path, dialect=dialect)
         self._mdx = self._markup.mdx
         self._front_matter = self._markup.front_matter

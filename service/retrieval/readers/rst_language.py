@@ -26,6 +26,7 @@ from service.retrieval.readers.sphinx_language import (
     object_ids,
     role_words,
     selected,
+    shown_signature,
     signature_name,
     targeted,
 )
@@ -186,7 +187,7 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
         return found
 
     def _context(self, name: str, argument: str) -> list[nodes.Node]:
-        """What objects below are in: their module, or the program whose options they are."""
+        """Note what the objects below are in: their module, or the program whose options they are."""
         settings = self.state.document.settings
         kind = name.rpartition(":")[2]
         if kind in ("module", "currentmodule", "automodule"):
@@ -240,7 +241,7 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
         paragraph = nodes.paragraph()
         paragraph.line = self.lineno
         for signature in signatures:
-            shown = self._named(name, signature)
+            shown = shown_signature(name, signature, "" if settings.classes else settings.module)
             paragraph += nodes.literal(shown, shown)
             paragraph += nodes.Text("\n")
         ids = object_ids(name, signatures, program=settings.program, above=above)
@@ -254,15 +255,6 @@ class _Anything(Directive):  # type: ignore[misc]  # docutils has no types
             return [paragraph, *self._nested()]
         finally:
             settings.classes.pop()
-
-    def _named(self, name: str, signature: str) -> str:
-        """Return a signature with what it is and the module that it is in."""
-        settings = self.state.document.settings
-        kind = name.rpartition(":")[2].removeprefix("auto")
-        if name.rpartition(":")[0] not in ("", "py") or kind not in _IN_MODULES:
-            return signature
-        whole = signature if settings.classes or not settings.module else f"{settings.module}.{signature}"
-        return f"{kind} {whole}" if kind in ("class", "exception") else whole
 
     def _toctree(self, _argument: str) -> list[nodes.Node]:
         listed = nodes.paragraph()
@@ -319,7 +311,6 @@ class _CsvTable(CSVTable):  # type: ignore[misc]  # docutils has no types
         return super().run() if self.content else []
 
 
-_IN_MODULES = frozenset("function class exception data decorator method attribute property".split())  # noqa: SIM905
 _SPECIAL: Mapping[str, Callable[[_Anything, str], list[nodes.Node]]] = {
     "toctree": _Anything._toctree,
     "include": _Anything._include,

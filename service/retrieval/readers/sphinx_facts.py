@@ -1,4 +1,4 @@
-"""What the configuration and the other pages of a Sphinx site say about how one page reads."""
+"""Facts about a page of Sphinx that its configuration and the other pages give."""
 
 from collections.abc import Mapping
 

@@ -16,7 +16,7 @@ from service.retrieval.readers.sphinx_facts import SphinxFacts
 CODE = frozenset(
     """
     code code-block sourcecode prompt ipython testcode testsetup doctest productionlist parsed-literal console
-    code-cell terminal
+    code-cell terminal click:example
     """.split()  # noqa: SIM905  (a list would be a line for each)
 )
 SILENT = frozenset(
@@ -25,6 +25,7 @@ SILENT = frozenset(
     tabularcolumns graphviz digraph graph mermaid plot plantuml uml inheritance-diagram autosummary automodule math
     role default-role sectnum header footer testcleanup acks title target-notes py:module py:currentmodule program
     bibliography toctree rst-class cssclass testoutput js:module
+    click:run
     """.split()  # noqa: SIM905  (as above)
 )
 TITLED = frozenset("tab-item tab group-tab card grid-item-card dropdown rubric admonition topic".split())  # noqa: SIM905
@@ -157,7 +158,7 @@ def _object_lines(text: str, name: str) -> list[str]:
 
 
 def is_shown(expression: str) -> bool:
-    """Return whether ``only`` shows its content in HTML; an expression that is none is taken for true."""
+    """Return whether ``only`` shows its content in HTML; what cannot be read as an expression is taken for true."""
     words = re.findall(r"[\w.]+|[()]", expression)
     if len(words) > 50 or not words:
         return True
@@ -209,6 +210,18 @@ def object_ids(name: str, signatures: Sequence[str], *, program: str = "", above
             if name.startswith("c:"):
                 found.append(f"c.{short}")
     return found
+
+
+_IN_MODULES = frozenset("function class exception data decorator method attribute property".split())  # noqa: SIM905
+
+
+def shown_signature(name: str, signature: str, module: str) -> str:
+    """Return a signature as a directive shows it: with what the object is, and the module that it is in."""
+    kind = name.rpartition(":")[2].removeprefix("auto")
+    if name.rpartition(":")[0] not in ("", "py") or kind not in _IN_MODULES:
+        return signature
+    whole = f"{module}.{signature}" if module else signature
+    return f"{kind} {whole}" if kind in ("class", "exception") else whole
 
 
 def signature_name(signature: str) -> str:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from service.domain.sites import Skipped
 from service.markup.front_matter import split_front_matter, text_field
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
+from service.retrieval.readers.myst import SphinxPage
 from service.retrieval.readers.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
 from service.retrieval.readers.openapi_pages import (
     MAX_DESCRIPTION_BYTES,
@@ -75,11 +76,11 @@ class PageReader:
             described = self._description(path)
             return described if isinstance(described, Skipped) else as_page(described, path, without=self._layout.shown)
         data = self._read(path, MAX_BYTES + 1) or b""
+        inside = path[len(self._layout.root) :].lstrip("/")
         match suffix:  # docutils and lxml take 8 MB, which the service, that builds indexes in children, does without
             case "rst":
                 from service.retrieval.readers.rst import parse_rst
 
-                inside = path[len(self._layout.root) :].lstrip("/")
                 return parse_rst(
                     data, path, lambda target: self._included(path, target), self._layout.sphinx, page=inside
                 )
@@ -91,7 +92,8 @@ class PageReader:
                 return parse_notebook(data, path, self._layout.dialect)
         if self._layout.hugo is not None:
             return self._page_of_hugo(data, path)
-        page = parse_page(data, path, self._layout.dialect, lambda target: self._included(path, target))
+        sphinx = SphinxPage(self._layout.sphinx, inside) if self._layout.kind == "sphinx" else None
+        page = parse_page(data, path, self._layout.dialect, lambda target: self._included(path, target), sphinx)
         if self._layout.descriptions and isinstance(page, ParsedPage):
             return self._with_operation(page)
         return page

@@ -1,0 +1,9 @@
+project = "Orchard"
+master_doc = "index"
+extensions = ["myst_parser", "sphinx_design"]
+myst_enable_extensions = ["colon_fence", "deflist", "substitution", "attrs_block", "attrs_inline", "fieldlist"]
+myst_substitutions = {"fruit": "golden apple"}
+myst_heading_anchors = 3
+exclude_patterns = ["parts"]
+html_theme = "basic"
+html_permalinks = False

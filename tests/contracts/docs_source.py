@@ -333,6 +333,17 @@ class DocsSourceContract(TransportContract):
         with tarfile.open(archive) as tar:
             assert set(tar.getnames()) == set(FILES)
 
+    async def test_folders_of_a_hugo_site_are_exported_from_above(self, docs, source, tmp_path):
+        await docs.register(source)
+        base = (await docs.fetch(source)).base_commit
+        kept = {"config/_default/hugo.toml", "layouts/shortcodes/note.html"}
+        texts = dict.fromkeys((*kept, "layouts/index.html", "src/config/_default/hugo.toml", "config/x.toml"), "x")
+        written = await docs.write_commit(source, commit(base, texts))
+        archive = tmp_path / "docs.tar"
+        await docs.export(replace(source, docs_folder="docs"), written.commit, archive)
+        with tarfile.open(archive) as tar:
+            assert texts.keys() & set(tar.getnames()) == kept
+
     async def test_owner_instructions_are_exported_from_folders_above(self, docs, source, tmp_path):
         await docs.register(source)
         base = (await docs.fetch(source)).base_commit

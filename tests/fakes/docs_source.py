@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from service.adapters.git.export import OWN_FILE, OWN_FOLDER, SITE_FILES
+from service.adapters.git.export import OWN_FILE, OWN_FOLDER, SITE_FILES, SITE_FOLDERS
 from service.adapters.git.names import checked_path, folded
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError, Unavailable
 from service.ports.docs_source import (
@@ -323,6 +323,9 @@ def _exported(path: str, folder: str) -> bool:
     if path == f"{OWN_FOLDER}/{OWN_FILE}" or path.endswith(f"/{OWN_FOLDER}/{OWN_FILE}"):
         path = path.removesuffix(f"{OWN_FOLDER}/{OWN_FILE}") + "docs.json"  # it goes where the configuration goes
     above, _, name = path.rpartition("/")
+    site = next((above.removesuffix(one) for one in SITE_FOLDERS if f"/{above}".endswith(f"/{one}")), None)
+    if site is not None:
+        return f"{folder}/".startswith(site)
     return name in SITE_FILES and (not above or f"{folder}/".startswith(f"{above}/"))
 
 

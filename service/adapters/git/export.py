@@ -11,7 +11,7 @@ from dulwich.objects import Commit, ObjectID
 from dulwich.repo import Repo
 
 from service.adapters.git.names import is_plain
-from service.adapters.git.objects import Objects, left_out
+from service.adapters.git.objects import Entry, Objects, left_out
 from service.domain.errors import Invalid
 from service.ports.docs_source import LEFT_OUT, MAY_HOLD_PAGES, REASON, LeftOut, size_limit
 
@@ -34,8 +34,12 @@ SITE_FILES = frozenset(
         "sidebars.json",
         "hugo.toml",
         "hugo.yaml",
+        "hugo.yml",
         "hugo.json",
         "config.toml",
+        "config.yaml",
+        "config.yml",
+        "config.json",
         "_config.yml",
         "conf.py",
         ".readthedocs.yaml",
@@ -61,6 +65,12 @@ SITE_FILES = frozenset(
     }
 )
 """Configuration of a documentation site, looked for in the folders above its pages too."""
+
+
+SITE_FOLDERS = ("config/_default", "config/production", "layouts/shortcodes", "layouts/_shortcodes", "i18n")
+"""Folders of a site of Hugo that lie beside its pages, looked for in the folders above them."""
+MAX_SITE_FILES = 300
+"""Limit for the files of each such folder."""
 
 
 def export(repository: Repo, commit: Commit, docs_folder: str, archive: Path) -> None:
@@ -126,6 +136,7 @@ def above(
         prefix = b"".join(part + b"/" for part in parts[:depth])
         own = objects.entry(tree, [*parts[:depth], OWN_FOLDER.encode(), OWN_FILE.encode()])
         found = [(prefix, entry) for entry in objects.entries(folder.id) if is_site_file(entry.name)]
+        found += _in_site_folders(objects, tree, parts[:depth])
         if own is not None:
             found.append((prefix + OWN_FOLDER.encode() + b"/", own))
         for place, entry in found:
@@ -134,6 +145,16 @@ def above(
                 leave(left)
             elif stat.S_ISREG(entry.mode):
                 yield place + entry.name, entry.mode, entry.id
+
+
+def _in_site_folders(objects: Objects, tree: ObjectID, above_pages: Sequence[bytes]) -> Iterator[tuple[bytes, Entry]]:
+    for name in SITE_FOLDERS:
+        inside = [*above_pages, *(part.encode() for part in name.split("/"))]
+        folder = objects.entry(tree, inside)
+        if folder is None or not stat.S_ISDIR(folder.mode):
+            continue
+        files = [entry for entry in objects.entries(folder.id) if not stat.S_ISDIR(entry.mode) and is_plain(entry.name)]
+        yield from ((b"".join(part + b"/" for part in inside), entry) for entry in files[:MAX_SITE_FILES])
 
 
 def is_site_file(name: bytes) -> bool:

@@ -5,6 +5,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from posixpath import normpath
 
@@ -90,7 +91,8 @@ def hugo_by_folders(files: frozenset[str], read: Read, docs_folder: str) -> Layo
     sources = [*(Source(join_path(content, part), "", part.lower()) for part in found), Source(content)]
     prefixes = {part.lower(): "" if part.lower() == default else f"/{part.lower()}" for part in found}
     rules = HugoRules(tuple(sources), prefixes, default if found else "", any_suffix=not found)
-    return _Site(rules, files, read, docs_folder, {}).layout("hugo")
+    site = _Site(rules, files, read, docs_folder, {})
+    return None if site.has_whole_slugs() else site.layout("hugo")
 
 
 def _language_folders(content: str, files: frozenset[str]) -> list[str]:
@@ -216,8 +218,13 @@ class _Site:
         self._settings = settings
         self._today = datetime.now(UTC).date().isoformat()
 
+    def has_whole_slugs(self) -> bool:
+        """Return whether most slugs are whole addresses, as other generators have them: Hugo's are the last part."""
+        slugs = [slug for page in self._pages if (slug := text_field(page.front_matter, "slug"))]
+        return 2 * sum(slug.startswith("/") for slug in slugs) > len(slugs)
+
     def layout(self, slugs: SlugStyle) -> Layout:
-        pages = self._pages()
+        pages = self._pages
         sections = [page for page in pages if not page.at.name]
         cascades = list(self._rules.cascades)
         for page in sections:
@@ -260,6 +267,7 @@ class _Site:
             if found is not None:
                 yield found[1].lower(), path
 
+    @cached_property
     def _pages(self) -> list[_Page]:
         found: list[_Page] = []
         for path in sorted(self._files):

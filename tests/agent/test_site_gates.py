@@ -126,6 +126,7 @@ SPHINX = {
     "docs/b.rst": "B\n=\n",
 }
 SUMMARY = {"SUMMARY.md": "# Summary\n\n- [A](guide/a.md)\n", "guide/a.md": "# A\n"}
+BOOK = {"book.toml": "[book]\n", **{f"src/{path}": text for path, text in SUMMARY.items()}}
 STARLIGHT = {
     "astro.config.mjs": "starlight({ sidebar: ['a', { slug: 'b' }] })\n",
     "src/content/docs/a.md": "# A\n",
@@ -142,6 +143,7 @@ STARLIGHT = {
         (VITEPRESS, "docs/guide/new.md", 'Add { text: "New page", link: "/guide/new" }, to docs/.vitepress/config.ts.'),
         (SPHINX, "docs/new.rst", "Add new to the toctree of docs/index.rst."),
         (SUMMARY, "guide/new.md", "Add - [New page](guide/new.md) to SUMMARY.md."),
+        (BOOK, "src/guide/new.md", "Add - [New page](guide/new.md) to src/SUMMARY.md."),
         (STARLIGHT, "src/content/docs/new.md", 'Add "/new", to astro.config.mjs.'),
     ],
 )
@@ -168,6 +170,7 @@ async def test_new_page_that_no_navigation_names_is_a_warning(files, new, line):
             "docs/.vitepress/config.ts": "export default { sidebar: sidebar('/guide/new', '/guide/a') }\n",
         }),
         (SUMMARY, {"guide/new.md": "# N\n", "SUMMARY.md": SUMMARY["SUMMARY.md"] + "- [N](./guide/new.md)\n"}),
+        (BOOK, {"src/new.md": "# N\n", "src/SUMMARY.md": SUMMARY["SUMMARY.md"] + "- [N](new.md)\n"}),
         (SPHINX, {"docs/new.rst": ":orphan:\n\nN\n=\n"}),
         (HUGO, {"content/new.md": "# N\n"}),
     ],

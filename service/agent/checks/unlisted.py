@@ -23,7 +23,8 @@ from service.domain.jobs.decider import Problem
 from service.markup.front_matter import FrontMatter, split_front_matter, text_field
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
 from service.retrieval.site.generators.sphinx_toctrees import listed_pages
-from service.retrieval.site.layout import Layout, join_path
+from service.retrieval.site.generators.summary import NOT_NAMED
+from service.retrieval.site.layout import Kind, Layout, join_path
 from service.retrieval.site.navigation import Site
 
 MAX_NEW_PAGES = 100
@@ -31,10 +32,13 @@ _FILES: Mapping[str, re.Pattern[str]] = {
     "mintlify": re.compile(r"(?:^|/)(?:docs|mint)\.json$"),
     "docusaurus": re.compile(r"(?:^|/)sidebars\.\w+$"),
     "mkdocs": re.compile(r"(?:^|/)mkdocs\.ya?ml$"),
+    "mdbook": re.compile(r"(?:^|/)SUMMARY\.md$"),
+    "gitbook": re.compile(r"(?:^|/)SUMMARY\.md$"),
 }
 _QUOTED = re.compile(r"['\"`]([^'\"`\n]{1,300})['\"`]")
 _SUMMARY = re.compile(r"(?:^|/)(?:SUMMARY|_sidebar)\.md$")
 _STARLIGHT = re.compile(r"(?:^|/)astro\.config\.[cm]?[jt]s$")
+_HEADING = re.compile(r"\s*+# ([^\n{]{1,200})")
 _SPHINX = re.compile(r"(?:^|/)conf\.py$")
 
 
@@ -59,7 +63,7 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
     _, now = await links.views()
     layout = await links.layout_now()
     paths = await asyncio.to_thread(workspace.paths)
-    named = await _by_files(workspace, paths)
+    named = await _by_files(workspace, paths, layout.kind)
     return await asyncio.to_thread(
         _unlisted, made, [*_by_layout(layout, now.site, paths), *named], layout, workspace, now.titles
     )
@@ -79,11 +83,12 @@ def _unlisted(
     found: dict[str, Problem] = {}
     for path, text in made.items():
         front_matter = split_front_matter(text)[0]
-        if not layout.is_page(path) or layout.is_hidden(front_matter) or _is_orphan(text, front_matter):
+        is_shown = layout.why_excluded(path) in ("", NOT_NAMED) and not layout.is_hidden(front_matter)
+        if not is_shown or _is_orphan(text, front_matter):
             continue
         for each in navigations:
             if _within(path, each.root) and not each.names(path) and _are_named(_beside(path, folders), each):
-                title = text_field(front_matter, "title") or titles.get(path, "") or _title(path)
+                title = text_field(front_matter, "title") or titles.get(path, "") or _title(path, text)
                 message = f"The navigation does not name this page. Add {each.line(path, title)} to {each.file}."
                 found.setdefault(path, PAGE_UNLISTED.problem(path, message))
     return list(found.values())
@@ -110,7 +115,11 @@ def _is_orphan(text: str, front_matter: FrontMatter) -> bool:
     return "orphan" in front_matter or text.lstrip("\ufeff \n").startswith(":orphan:")
 
 
-def _title(path: str) -> str:
+def _title(path: str, text: str) -> str:
+    """Return the heading that a page begins with, else the words of its name."""
+    heading = _HEADING.match(text)
+    if heading is not None:
+        return heading[1].strip()
     name = without_suffix(path).rpartition("/")[2]
     return name.replace("-", " ").replace("_", " ").capitalize()
 
@@ -121,6 +130,8 @@ def _by_layout(layout: Layout, site: Site, paths: Sequence[str]) -> Iterator[_Na
         "mintlify": lambda path, _title: f"{json.dumps(without_suffix(path))}",
         "docusaurus": lambda path, _title: f"'{without_suffix(path)}',",
         "mkdocs": lambda path, title: f"- {title}: {path}",
+        "mdbook": lambda path, title: f"- [{title}]({path})",
+        "gitbook": lambda path, title: f"- [{title}]({path})",
     }
     listed = {path for path, page in site.pages.items() if page.order >= 0}
     if layout.kind not in lines or not listed:
@@ -146,8 +157,8 @@ def _inside(path: str, root: str) -> str:
     return path[len(root) :].lstrip("/")
 
 
-async def _by_files(workspace: Workspace, paths: Sequence[str]) -> list[_Navigation]:
-    """Return the navigation that other files give: VitePress, Starlight, mdBook and GitBook, Sphinx."""
+async def _by_files(workspace: Workspace, paths: Sequence[str], kind: Kind) -> list[_Navigation]:
+    """Return the navigation that other files give: VitePress, Starlight, Sphinx, and lists of pages."""
     found: list[_Navigation] = []
     vitepress = [path for path in paths if ".vitepress/" in path and configurations.is_vitepress(path)]
     for root in sorted({path.rpartition(".vitepress/")[0].rstrip("/") for path in vitepress}):
@@ -158,7 +169,7 @@ async def _by_files(workspace: Workspace, paths: Sequence[str]) -> list[_Navigat
     for path in [path for path in paths if "astro.config." in path and _STARLIGHT.search(path)][:5]:
         root = join_path(dirname(path), "src/content/docs")
         found.append(_quoted(path, root, await workspace.text(path) or "", "{link},"))
-    summaries = [path for path in paths if _SUMMARY.search(path)][:5]
+    summaries = [path for path in paths if _SUMMARY.search(path) and kind not in ("mdbook", "gitbook")][:5]
     found += [_summary(path, await workspace.text(path) or "") for path in summaries]
     for path in [path for path in paths if path.endswith("conf.py") and _SPHINX.search(path)][:5]:
         found += await _sphinx(workspace, dirname(path), paths)

@@ -7,7 +7,7 @@ PRELOADED = (
     "service.adapters.git.remote.clients",
     "service.retrieval.index.build",
     "service.retrieval.readers.html",
-    "service.retrieval.readers.rst",
+    "service.retrieval.readers.sphinx.rst",
     "service.adapters.hosted.code_host",
     "service.adapters.hosted.git_serve",
     "service.web.pages.pull_request_views",

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 
 from service.markup.dialects import Dialect
 from service.markup.front_matter import split_front_matter
-from service.retrieval.readers import mdbook_includes, myst, vitepress_includes
+from service.retrieval.readers import mdbook_includes, vitepress_includes
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mdx_code import code_of_components
 from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, snippets
-from service.retrieval.readers.myst import SphinxPage
+from service.retrieval.readers.sphinx import myst
+from service.retrieval.readers.sphinx.myst import SphinxPage
 
 Expander = Callable[[Lines, Files, Dialect], Lines]
 _EXPANDERS: Sequence[tuple[str, Expander]] = (

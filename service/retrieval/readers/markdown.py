@@ -24,7 +24,7 @@ from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.expansion import expanded
 from service.retrieval.readers.includes import Files, Include, OtherFiles
-from service.retrieval.readers.myst import SphinxPage
+from service.retrieval.readers.sphinx.myst import SphinxPage
 
 __all__ = [  # with what those who read pages need of the modules below this one
     "MAX_LINES",

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from service.domain.sites import Skipped
 from service.markup.front_matter import split_front_matter, text_field
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
-from service.retrieval.readers.myst import SphinxPage
 from service.retrieval.readers.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
 from service.retrieval.readers.openapi_pages import (
     MAX_DESCRIPTION_BYTES,
@@ -26,6 +25,7 @@ from service.retrieval.readers.openapi_pages import (
     operation_named,
     read_description,
 )
+from service.retrieval.readers.sphinx.myst import SphinxPage
 from service.retrieval.site.navigation import Layout
 
 PAGE_SECONDS = 20.0
@@ -79,7 +79,7 @@ class PageReader:
         inside = path[len(self._layout.root) :].lstrip("/")
         match suffix:  # docutils and lxml take 8 MB, which the service, that builds indexes in children, does without
             case "rst":
-                from service.retrieval.readers.rst import parse_rst
+                from service.retrieval.readers.sphinx.rst import parse_rst
 
                 return parse_rst(
                     data, path, lambda target: self._included(path, target), self._layout.sphinx, page=inside

@@ -17,7 +17,7 @@ from msgspec import structs
 from service.markup.dialects import Dialect
 from service.markup.front_matter import load_strings
 from service.markup.pages import MARKDOWN_SUFFIXES, is_markdown
-from service.retrieval.readers.sphinx_facts import SphinxFacts
+from service.retrieval.readers.sphinx.facts import SphinxFacts
 from service.retrieval.site.generators.sphinx_toctrees import listed_pages
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text, within

@@ -11,7 +11,7 @@ from posixpath import dirname, normpath
 from textwrap import dedent
 from unicodedata import normalize
 
-from service.retrieval.readers.sphinx_facts import SphinxFacts
+from service.retrieval.readers.sphinx.facts import SphinxFacts
 
 CODE = frozenset(
     """

@@ -16,9 +16,9 @@ from docutils.utils import new_document
 from service.domain.sites import Skipped
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, Include, ParsedPage, source_text
 from service.retrieval.readers.outline import Outline, TooLong
-from service.retrieval.readers.rst_language import learn
-from service.retrieval.readers.sphinx_facts import NO_FACTS, SphinxFacts
-from service.retrieval.readers.sphinx_language import role_words
+from service.retrieval.readers.sphinx.facts import NO_FACTS, SphinxFacts
+from service.retrieval.readers.sphinx.language import role_words
+from service.retrieval.readers.sphinx.rst_language import learn
 
 MAX_DEPTH = 60
 MAX_SUBSTITUTED = 1_000_000

@@ -15,7 +15,7 @@ from docutils.parsers.rst.directives.tables import CSVTable
 from docutils.statemachine import StringList
 
 from service.retrieval.readers.markdown import ParsedPage, parse_page
-from service.retrieval.readers.sphinx_language import (
+from service.retrieval.readers.sphinx.language import (
     CODE,
     OBJECTS,
     SILENT,

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from service.domain.sites import Skipped
+from service.markup.directives import Opening, is_closing, opening
 from service.markup.fences import fenced
 from service.markup.pages import is_markdown
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mkdocs_includes import Lines
-from service.retrieval.readers.sphinx_facts import SphinxFacts
-from service.retrieval.readers.sphinx_language import (
+from service.retrieval.readers.sphinx.facts import SphinxFacts
+from service.retrieval.readers.sphinx.language import (
     ADMONITIONS,
     CODE,
     OBJECTS,
@@ -34,9 +35,6 @@ from service.retrieval.readers.sphinx_language import (
 )
 
 MAX_NESTED = 20
-_OPEN = re.compile(
-    r"(?P<indent>[ \t]*)(?P<mark>`{3,}|~{3,}|:{3,})[ \t]*(?:\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*))?"
-)
 _OPTION = re.compile(r"[ \t]*:([\w-]+):(?:[ \t]+(.*))?$")
 _ROLE = re.compile(
     r"\{(?P<role>[A-Za-z][\w:.+-]{0,60})\}(?P<ticks>`{1,3})(?P<text>[^`]{1,1000}?)(?P=ticks)(?!`)"
@@ -89,23 +87,21 @@ class _Reader:
         prose: Lines = []
         at = 0
         while at < len(lines):
-            opening = _OPEN.fullmatch(lines[at][1])
-            if opening is None:
-                opening = _OPEN.match(lines[at][1])
-                if opening is None or opening["mark"][0] == ":":
-                    prose.append(lines[at])
-                    at += 1
-                    continue
-            elif opening["mark"][0] == ":" and opening["name"] is None:
+            opened = opening(lines[at][1])
+            if opened is None or (opened.mark[0] == ":" and opened.info):
+                prose.append(lines[at])
+                at += 1
+                continue
+            if not opened.is_code and not opened.name:
                 at += 1  # the end of one that does not begin here
                 continue
             found += self._prose(prose)
             prose = []
-            after = _closing(lines, at, opening["mark"])
-            if opening["name"] is None or depth >= MAX_NESTED:
+            after = _closing(lines, at, opened.mark)
+            if opened.is_code or depth >= MAX_NESTED:
                 found += lines[at : after + 1]
             else:
-                found += self._directive(lines[at : after + 1], opening, depth)
+                found += self._directive(lines[at : after + 1], opened, depth)
             at = after + 1
         return found + self._prose(prose)
 
@@ -137,14 +133,14 @@ class _Reader:
             return f"[{words}]({target})"
         return _anchors([re.sub(r"[^a-z0-9]+", "-", match["label"].lower()).strip("-")]) if match["target"] else ""
 
-    def _directive(self, lines: Lines, opening: re.Match[str], depth: int) -> Lines:
-        indent = len(opening["indent"])
-        is_closed = len(lines) > 1 and _is_closing(lines[-1][1], opening["mark"])
+    def _directive(self, lines: Lines, opened: Opening, depth: int) -> Lines:
+        indent = len(opened.indent)
+        is_closed = len(lines) > 1 and is_closing(lines[-1][1], opened.mark)
         body = [(number, line[min(indent, len(line) - len(line.lstrip())) :]) for number, line in lines[1:]]
         options, body = _options(body[:-1] if is_closed else body)
-        one = _Directive(opening["name"].lower(), (opening["argument"] or "").strip(), options, body, lines[0][0])
+        one = _Directive(opened.name.lower(), opened.argument, options, body, lines[0][0])
         found = [(one.number, ""), *self._shown(one, depth), (lines[-1][0], "")]
-        return [(number, opening["indent"] + line if line else line) for number, line in found]
+        return [(number, opened.indent + line if line else line) for number, line in found]
 
     def _shown(self, one: _Directive, depth: int) -> Lines:
         special = _SPECIAL.get(one.name)
@@ -190,7 +186,7 @@ class _Reader:
             self._classes.pop()
 
     def _rst(self, one: _Directive, _depth: int, text: str | None = None) -> Lines:
-        from service.retrieval.readers.rst import parse_rst  # late, as in ``pages``: docutils takes 8 MB
+        from service.retrieval.readers.sphinx.rst import parse_rst  # late, as in ``pages``: docutils takes 8 MB
 
         text = one.text if text is None else text
         if self._module:
@@ -279,12 +275,7 @@ class _Reader:
 
 def _closing(lines: Lines, at: int, mark: str) -> int:
     """Return the line that ends a fence, or the last one."""
-    return next((number for number in range(at + 1, len(lines)) if _is_closing(lines[number][1], mark)), len(lines) - 1)
-
-
-def _is_closing(line: str, mark: str) -> bool:
-    bare = line.strip()
-    return len(bare) >= len(mark) and bare == mark[0] * len(bare)
+    return next((number for number in range(at + 1, len(lines)) if is_closing(lines[number][1], mark)), len(lines) - 1)
 
 
 def _options(body: Lines) -> tuple[Mapping[str, str], Lines]:

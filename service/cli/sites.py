@@ -15,6 +15,7 @@ from service.cli.output import DONE, VERIFICATION_FAILED, Output, failure, warni
 from service.cli.parsing import COUNT, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
+from service.domain.search import SearchFilter
 from service.markup.languages import NAMES, known_language
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.ports.search_index import Explanation, Section
@@ -230,12 +231,14 @@ def _languages(why: Explanation) -> str:
 @click.argument("query", metavar="QUERY", help="words, or a question")
 @click.option("--limit", type=COUNT, default=10, metavar="N", help="the most to print (default: 10)")
 @click.option("--explain", is_flag=True, help="say why each result has its place")
+@click.option("--language", metavar="TAG", help="of the reader, such as de: only pages for them")
 @click.option("--prefix", is_flag=True, help="take the last word as the beginning of one, as while typing")
 async def search(runtime: Runtime, options: Options, output: Output) -> int:
     await open_site(runtime, options.domain)
     found = await runtime.index.search(
-        options.domain, options.query, limit=options.limit, explain=options.explain, prefix=options.prefix
-    )
+        options.domain, options.query, limit=options.limit, filter=SearchFilter(language=options.language or None),
+        explain=options.explain, prefix=options.prefix,
+    )  # fmt: skip
     lines = []
     for number, section in enumerate(found.sections, start=1):
         lines.append(

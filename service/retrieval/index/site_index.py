@@ -175,7 +175,7 @@ class SiteIndex:
         row = self._page_at(current_path) if current_path else None
         current = self._copies.reader_on(row.id) if row is not None else Open()
         return reader_of(
-            query, wanted, self._languages, lambda text, own: known_part(text, self._words, own),
+            query, wanted, self._languages, lambda text, language, own: known_part(text, self._words, language, own),
             current=current, guarded=self._guarded,
         )  # fmt: skip
 

@@ -27,9 +27,10 @@ def weighed_among(terms: Terms, words: Words, own: Query, count: int) -> Terms:
     return replace(terms, weights=weights)
 
 
-def known_part(query: str, words: Words, own: Query) -> float:
+def known_part(query: str, words: Words, language: str, own: Query) -> float:
     """Return the part of a question's first words that the sections in a language have: 0 .. 1."""
-    terms = dict.fromkeys(term for word in words_of_question(query)[:MOST_KNOWN] if (term := words.stem(word)))
+    typed = words_of_question(query, [language])[:MOST_KNOWN]
+    terms = dict.fromkeys(term for word in typed if (term := words.stem(word, language)))
     having = [_count(words, Query.boolean_query([(Occur.Must, _body(term)), (Occur.Must, own)])) for term in terms]
     return sum(map(bool, having)) / len(terms) if terms else 0.0
 

@@ -111,8 +111,8 @@ class Languages(Struct, frozen=True):
     """Those that have a copy of a page in another one."""
 
 
-Known = Callable[[str, Query], float]
-"""A function of a question and a restriction to a language: the part of its words that its sections have, 0 .. 1."""
+Known = Callable[[str, str, Query], float]
+"""A function of a question, a language and a restriction to it: the part of its words that is on its pages, 0 .. 1."""
 
 
 def reader_of(
@@ -157,7 +157,7 @@ def language_asked_in(query: str, site: Languages, known: Known) -> str:
     if len(near) > 1:
         for language in near:
             only = Query.term_set_query(SECTIONS, "language", _own_values(language))
-            scores[language] += KNOWN * known(query, only)
+            scores[language] += KNOWN * known(query, language, only)
     best = max(scores, key=lambda language: (scores[language], language == default))
     return chinese_script(query) if best == "zh" else best
 

@@ -88,7 +88,9 @@ class FilterBody(Struct):
     """Which pages count. A page that says nothing of a thing matches any value of it."""
 
     version: Annotated[Text200 | None, described("Only pages of this version.")] = None
-    language: Annotated[Text200 | None, described("Only pages in this language.")] = None
+    language: Annotated[
+        Text200 | None, described("Only pages in this language; one that is not translated is found in the site's own.")
+    ] = None
     tag: Annotated[Text200 | None, described("Only pages with this tag.")] = None
     groups: Annotated[
         Annotated[list[Text200], Meta(max_length=100)] | None,

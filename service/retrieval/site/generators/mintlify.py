@@ -35,7 +35,10 @@ def mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) -
             redirects[rule["source"]] = rule["destination"]
     file = join_path(root, ".mintignore")
     ignored = ignore_rules(read_text(read, file).splitlines(), file=file)
-    return Layout("mintlify", docs_folder, root, Dialect(mdx=True), ("",), entries, redirects, ignored)
+    language = next((entry.language for entry in entries.values() if entry.is_default and entry.language), "")
+    return Layout(
+        "mintlify", docs_folder, root, Dialect(mdx=True), ("",), entries, redirects, ignored, default_language=language
+    )
 
 
 def _entries(navigation: object, root: str, files: frozenset[str]) -> dict[str, NavEntry]:

@@ -9,6 +9,8 @@ from lxml import html
 
 _APART = frozenset(("p", "li", "div", "pre", "td", "th", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "summary",
                     "br", "tr", "button", "section", "blockquote", "ul", "ol", "figcaption"))  # fmt: skip
+_FOR_MACHINES = frozenset(("sr-only", "visually-hidden"))
+"""Classes of words for those who hear a page."""
 _UNSEEN = frozenset(("script", "style", "button", "svg"))
 
 
@@ -52,7 +54,8 @@ def visible_text(file: Path, part: str) -> str:
 
 
 def _collect(element: html.HtmlElement, words: list[str]) -> None:
-    if element.tag in _UNSEEN or not isinstance(element.tag, str):
+    hidden = not _FOR_MACHINES.isdisjoint(element.get("class", "").split()) if isinstance(element.tag, str) else True
+    if hidden or element.tag in _UNSEEN:
         words.append(element.tail or "")
         return
     if element.tag in _APART:

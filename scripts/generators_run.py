@@ -15,6 +15,7 @@ from scripts import (
     generators_hugo,
     generators_mkdocs,
     generators_sphinx,
+    generators_starlight,
     generators_vitepress,
 )
 from scripts.generators_compare import SAMPLES, BuiltSite, differences, read_sample, samples, write, written
@@ -27,6 +28,7 @@ GENERATORS: Mapping[str, Build] = {
     "hugo": generators_hugo.build,
     "mkdocs": generators_mkdocs.build,
     "sphinx": generators_sphinx.build,
+    "starlight": generators_starlight.build,
     "vitepress": generators_vitepress.build,
 }
 

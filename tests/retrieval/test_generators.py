@@ -13,7 +13,7 @@ def test_sample_is_read_as_its_generator_builds_it(generator, sample):
     reading = read_sample(generator, sample, expected.docs_folder)
     assert reading.layout.kind == generator
     found = differences(expected, reading)
-    assert [one for one in found if generator != "hugo" or " words " not in one] == []  # of Hugo's, test_hugo_text
+    assert [one for one in found if generator != "hugo" or " words " not in one] == []  # of Hugo: test_hugo_built
 
 
 def test_documents_beside_the_site_are_found_from_their_folder():

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from service.markup.front_matter import FrontMatter
 from service.retrieval.site.generators.docusaurus_sidebars import arranged_documents
+from service.retrieval.site.generators.starlight import arranged_by_starlight
 from service.retrieval.site.layout import Kind, Layout, NavEntry
 
 
@@ -18,6 +19,7 @@ class Arrangement(Struct, frozen=True):
 
 _BY_PAGES: Mapping[Kind, Callable[[Layout, Mapping[str, FrontMatter]], tuple[dict[str, NavEntry], list[str]]]] = {
     "docusaurus": arranged_documents,
+    "starlight": arranged_by_starlight,
 }
 
 

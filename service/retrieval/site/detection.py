@@ -19,6 +19,7 @@ from service.retrieval.site.generators.mintlify import mintlify
 from service.retrieval.site.generators.mkdocs import mkdocs
 from service.retrieval.site.generators.plain import plain
 from service.retrieval.site.generators.sphinx import sphinx
+from service.retrieval.site.generators.starlight import starlight
 from service.retrieval.site.generators.vitepress import vitepress
 from service.retrieval.site.generators.website import WEBSITE, website
 from service.retrieval.site.layout import (
@@ -37,6 +38,7 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("mdbook", re.compile(r"(?:^|/)book\.toml$")),
     ("gitbook", re.compile(r"(?:^|/)(?:\.gitbook\.ya?ml|book\.json)$")),
     ("antora", re.compile(r"(?:^|/)antora\.yml$")),
+    ("starlight", re.compile(r"(?:^|/)astro\.config\.[cm]?[jt]s$")),
     ("mkdocs", re.compile(r"(?:^|/)mkdocs\.ya?ml$")),
     ("sphinx", re.compile(r"(?:^|/)conf\.py$")),
     (
@@ -46,8 +48,8 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "mkdocs.", "conf.", "hugo.", "config.",
-                 "book.", ".gitbook.", "antora.")  # fmt: skip
+_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "astro.", "mkdocs.", "conf.", "hugo.",
+                 "config.", "book.", ".gitbook.", "antora.")  # fmt: skip
 """Beginnings of the names of all of these: so only few files are compared with each pattern."""
 _VITEPRESS = ".vitepress/config"
 _BESIDE = re.compile(r"(?:^|/)docusaurus\.config\.\w+$")
@@ -165,6 +167,7 @@ def _distance(folder: str, docs_folder: str) -> int:
 _READERS: Mapping[str, Callable[[str, frozenset[str], Read, str], Layout | None]] = {
     "mintlify": mintlify,
     "docusaurus": docusaurus,
+    "starlight": starlight,
     "mkdocs": mkdocs,
     "hugo": hugo,
     "sphinx": sphinx,

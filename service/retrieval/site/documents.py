@@ -6,10 +6,12 @@ Facts: packages/docusaurus-plugin-content-docs/src of facebook/docusaurus, ``doc
 
 import re
 from posixpath import normpath
+from typing import Literal
 
 from msgspec import Struct
 
 from service.markup.front_matter import FrontMatter, text_field
+from service.markup.slugs import slug as github_slug
 from service.retrieval.site.ignore_files import IgnoreRules
 
 _NUMBERED = re.compile(r"(?!\d+[-_.]\d)(\d+)\s*[-_.]+\s*([^-_.\s].*)")
@@ -52,8 +54,8 @@ class DocumentSet(Struct, frozen=True, omit_defaults=True):
     original: str = ""
     """The folder that it holds translations of."""
     keeps_numbers: bool = False
-    is_pages: bool = False
-    """Whether only the names of files make addresses."""
+    style: Literal["docusaurus", "files", "starlight"] = "docusaurus"
+    """The rule that makes addresses; ``files``: of names alone."""
     include: IgnoreRules = IgnoreRules()
     """Rules that a page has to fit, where there are any."""
     exclude: IgnoreRules = IgnoreRules()
@@ -69,7 +71,7 @@ class DocumentSet(Struct, frozen=True, omit_defaults=True):
         if self.has_own_rules:
             if self.exclude.ignores(inside):
                 return "Excluded by the site's configuration."
-        elif any(part.startswith("_") for part in inside.split("/")):
+        elif any(part.startswith("_") for part in inside.split("/")[-1 if self.style == "starlight" else 0 :]):
             return "Names that begin with an underscore are parts of other pages."
         if self.include.lines and not self.include.ignores(inside):
             return "Not among the files that the site's configuration includes."
@@ -77,6 +79,8 @@ class DocumentSet(Struct, frozen=True, omit_defaults=True):
 
     def id_of(self, inside: str, front_matter: FrontMatter) -> str:
         """Return the id by which sidebars name a document."""
+        if self.style == "starlight":
+            return self._slug(inside, front_matter)
         folder, name = self._named(inside, front_matter)
         name = text_field(front_matter, "id") or name
         return f"{folder}/{name}" if folder else name
@@ -84,8 +88,10 @@ class DocumentSet(Struct, frozen=True, omit_defaults=True):
     def address(self, inside: str, front_matter: FrontMatter, base: str) -> str:
         """Return a page's address. ``base`` stands for a prefix that links decide."""
         prefix = base if self.prefix == "\0" else self.prefix
+        if self.style == "starlight":
+            return f"{prefix}/{self._slug(inside, front_matter)}"
         folder, name = self._named(inside, front_matter)
-        if self.is_pages:
+        if self.style == "files":
             return f"{prefix}/{folder}/{'' if name == 'index' else name}"
         slug = text_field(front_matter, "slug")
         if slug.startswith("/"):
@@ -94,10 +100,23 @@ class DocumentSet(Struct, frozen=True, omit_defaults=True):
             return f"{prefix}/{folder}"
         return prefix + normpath(f"/{folder}/{slug or text_field(front_matter, 'id') or name}")
 
+    def _slug(self, inside: str, front_matter: FrontMatter) -> str:
+        """Return the address below that of the language; ``slug`` names the language, too."""
+        slug = text_field(front_matter, "slug").strip("/")
+        if slug:
+            language = self.prefix[len(self.route) :].strip("/")
+            return "" if slug == language else slug.removeprefix(f"{language}/") if language else slug
+        parts = [github_slug(part) for part in inside.rpartition(".")[0].split("/")]
+        return "/".join(parts[:-1] if parts[-1] == "index" else parts)
+
     def _named(self, inside: str, front_matter: FrontMatter) -> tuple[str, str]:
         folder, _, file = inside.rpartition("/")
         name = file.rpartition(".")[0]
-        if self.keeps_numbers or self.is_pages or text_field(front_matter, "parse_number_prefixes") == "false":
+        if (
+            self.keeps_numbers
+            or self.style != "docusaurus"
+            or text_field(front_matter, "parse_number_prefixes") == "false"
+        ):
             return folder, name
         return "/".join(numbered(part)[1] for part in folder.split("/")), numbered(name)[1]
 

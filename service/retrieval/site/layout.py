@@ -372,7 +372,7 @@ VENDORED = "vendor"
 _UNSEEN = ("Folders of this name hold packages of others.", "Folders whose names begin with a dot are not read.")
 _BY_FILE: Mapping[Kind, tuple[str, ...]] = {
     "mkdocs": ("index", "README"), "sphinx": ("index",), "vitepress": ("index",), "mdbook": ("index", "README"),
-    "gitbook": ("README", "readme"), "antora": ("index",),
+    "gitbook": ("README", "readme"), "nextra": ("index",), "antora": ("index",),
 }  # fmt: skip
 """Generators whose addresses only the names of files decide, not front matter, and the names of a folder's own page."""
 _FOLDER_ADDRESSES: frozenset[Kind] = frozenset(("vitepress", "gitbook"))

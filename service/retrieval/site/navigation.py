@@ -105,13 +105,15 @@ def placed(page: ParsedPage) -> Placed:
 def _small(value: object) -> object:
     if isinstance(value, list):
         return [item[:MAX_FACT] for item in value[:100] if isinstance(item, str)]
+    if isinstance(value, dict):
+        return {str(key)[:MAX_FACT]: _small(value[key]) for key in list(value)[:20] if not isinstance(value[key], dict)}
     return str(value)[:MAX_FACT] if isinstance(value, str | int | float) else None
 
 
 _PLACING = (
     *("slug", "url", "permalink", "id", "aliases", "redirect_from", "title", "date", "publishDate"),
     *("version", "language", "lang", "locale", "tag", "tags", "groups"),
-    *("sidebar_position", "parse_number_prefixes"),
+    *("sidebar", "sidebar_position", "parse_number_prefixes"),
 )
 
 

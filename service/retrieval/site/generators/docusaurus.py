@@ -284,13 +284,13 @@ def _pages(site: _Site, settings: Options) -> Iterator[DocumentSet]:
     folder = _below(site.root, _text(options, "path") or "src/pages")
     route = clean_url(_text(options, "routeBasePath")).rstrip("/")
     if folder is not None:
-        yield DocumentSet(folder, f"{site.base}{route}", route, is_pages=True, sidebars=())
+        yield DocumentSet(folder, f"{site.base}{route}", route, style="files", sidebars=())
     for language in site.languages:
         translated = join_path(language.folder, "docusaurus-plugin-content-pages")
         if site.holds(translated):
             yield DocumentSet(
                 translated, f"{language.base}{route}", route, language=language.name, original=folder or "",
-                is_pages=True, sidebars=(),
+                style="files", sidebars=(),
             )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def arranged_documents(layout: Layout, pages: Mapping[str, FrontMatter]) -> tupl
     by_folder: dict[str, dict[str, _Document]] = {}
     for path, front_matter in pages.items():
         found = layout.document_set(path)
-        if found is not None and not found.is_pages:
+        if found is not None and found.style != "files":
             inside = path[len(found.folder) :].lstrip("/")
             own = by_folder.setdefault(found.folder, {})
             own[found.id_of(inside, front_matter)] = _Document(path, inside, front_matter)
@@ -79,7 +79,7 @@ def arranged_documents(layout: Layout, pages: Mapping[str, FrontMatter]) -> tupl
     missing: dict[str, None] = {}
     for each in sorted(layout.documents, key=lambda one: not (one.is_default and not one.original)):
         own = by_folder.get(each.folder, {})
-        if each.is_pages or each.sidebars == () or not own:
+        if each.style == "files" or each.sidebars == () or not own:
             continue
         documents = {**by_folder.get(each.original, {}), **own} if each.original else own
         sidebar = _Sidebar(each, documents)

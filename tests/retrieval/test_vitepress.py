@@ -91,6 +91,17 @@ def test_vitepress_addresses_may_have_no_suffix():
     assert found.path_of("/guide/one") == found.path_of("/docs/guide/one") == "w/pages/guide/one.md"
 
 
+def test_vitepress_menus_may_name_pages_that_are_not_there():
+    config = b"""
+const base = { cleanUrls: true, themeConfig: { nav: [{ text: 'N', link: '/n' }] } }
+const more = ['/gone#x', '/b/any', '/a.pdf', '/demo/', 'https://x.org/y'].map((link) => ({ text: 'T', link }))
+export default { extends: base, themeConfig: { nav: more } }
+"""
+    files = {".vitepress/config.ts": config, "n.md": PAGE, "b/[id].md": PAGE, "public/demo/index.html": PAGE}
+    layout = detect_layout(files, files.get)
+    assert (layout.html_suffix, list(layout.entries), layout.missing_entries) == (False, ["n.md"], ("/gone#x",))
+
+
 def test_vitepress_may_have_its_configuration_in_a_folder():
     files = {
         "docs/.vitepress/config/index.mts": b"import { en } from './en.js'\nexport default { locales: { root: en } }",

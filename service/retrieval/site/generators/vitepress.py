@@ -25,6 +25,10 @@ from service.retrieval.site.script import exported
 FOLDER = ".vitepress"
 MAX_ITEMS, MAX_LANGUAGES = 50_000, 200
 """Items of all sidebars and menus; languages."""
+MAX_ROUTES, MAX_MISSING = 1_000, 1_000
+"""Folders of routes with a parameter; entries that lead nowhere."""
+MAX_EXTENDED = 20
+"""Configurations that extend each other, and tables within tables of them."""
 
 
 def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
@@ -34,7 +38,7 @@ def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) 
     ):
         return None  # the folder's index is read before it
     found = exported(config, lambda name: read_text(read, name) if name in files else None)
-    settings: Mapping[str, object] = found if isinstance(found, dict) else {}
+    settings: Mapping[str, object] = _extended(found, 0) if isinstance(found, dict) else {}
     source = normpath(join_path(top, normpath(_text(settings, "srcDir") or ".")))
     root = "" if source == "." else source
     if source.startswith(".."):
@@ -43,6 +47,7 @@ def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) 
     locales = settings.get("locales")
     languages = locales if isinstance(locales, dict) else {}
     moved = rewritten(settings.get("rewrites"), root, files)
+    is_known = settings.get("rewrites") is None or isinstance(settings.get("rewrites"), dict)
     entries = _Entries(root, files, moved)
     entries.add(settings.get("themeConfig"))
     for locale in list(languages.values())[:MAX_LANGUAGES]:
@@ -51,8 +56,29 @@ def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) 
         "vitepress", docs_folder, root, Dialect(slugs="vitepress", vue=True), (base,), entries.found,
         ignored=_excluded(settings.get("srcExclude"), config), mounts=tuple(_languages(languages, root, base)),
         default_language=_text(settings, "lang"), html_suffix=settings.get("cleanUrls") is not True,
-        moved=moved, link_prefix=base,
+        moved=moved, link_prefix=base, missing_entries=tuple(entries.missing) if is_known else (),
     )  # fmt: skip
+
+
+def _extended(settings: Mapping[str, object], depth: int) -> Mapping[str, object]:
+    """Return the settings with those that they extend: lists are joined, of other values the nearer one counts."""
+    base = settings.get("extends")
+    if not isinstance(base, dict) or depth >= MAX_EXTENDED:
+        return settings
+    return _merged(_extended(base, depth + 1), settings, 0)
+
+
+def _merged(base: Mapping[str, object], own: Mapping[str, object], depth: int) -> Mapping[str, object]:
+    merged = dict(base)
+    for key, value in own.items():
+        before = merged.get(key)
+        if isinstance(before, list) and isinstance(value, list):
+            merged[key] = [*before, *value]
+        elif isinstance(before, dict) and isinstance(value, dict) and depth < MAX_EXTENDED:
+            merged[key] = _merged(before, value, depth + 1)
+        elif value is not None:
+            merged[key] = value
+    return merged
 
 
 def _instead_of(folder: str) -> Iterator[str]:
@@ -93,8 +119,13 @@ class _Entries:
         self._root, self._files = root, files
         self._moved = {path: original for original, path in moved.items()}
         self._left = MAX_ITEMS
+        routes = sorted(name.partition("[")[0] for name in files if name.endswith(".md") and "[" in name)
+        self._routes = tuple(dict.fromkeys(routes))[:MAX_ROUTES]
         self.found: dict[str, NavEntry] = {}
-        self._add("/", "")
+        self.missing: dict[str, None] = {}
+        home = self._page("/")
+        if home is not None:
+            self.found[home] = NavEntry(0)
 
     def add(self, theme: object) -> None:
         if isinstance(theme, dict):
@@ -119,8 +150,22 @@ class _Entries:
 
     def _add(self, link: str, title: str) -> None:
         path = self._page(link)
+        if path is None and len(self.missing) < MAX_MISSING and self._names_page(link):
+            self.missing[link] = None
         if path is not None and path not in self.found:
             self.found[path] = NavEntry(len(self.found), title)
+
+    def _names_page(self, link: str) -> bool:
+        """Return whether a link ought to be to a page whose file is known: none of a route, no other file."""
+        name = link.partition("#")[0].partition("?")[0]
+        last = name.rpartition("/")[2].removesuffix(".html").removesuffix(".md")
+        if ":" in link or not name.startswith("/") or "." in last:
+            return False
+        inside = join_path(self._root, name)
+        public = join_path(self._root, "public", name.removesuffix(".html"))
+        if f"{public}.html" in self._files or f"{public}/index.html" in self._files:
+            return False
+        return not any(inside.startswith(route) for route in self._routes)
 
     def _page(self, link: str) -> str | None:
         if "://" in link:

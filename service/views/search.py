@@ -11,14 +11,19 @@ from service.views.fields import Reference, described
 MAX_RESULT_CHARACTERS = 20_000
 
 
-class HighlightsView(Struct, frozen=True):
-    """Where the words that were looked up stand: of each, its first character and the one after its last, counted in
-    UTF-16 units, as JavaScript's `slice` counts.
-    """
+class Highlight(Struct, frozen=True):
+    """A word that was found, as JavaScript's `slice` takes it: characters are counted in UTF-16 units."""
 
-    title: Annotated[tuple[Range, ...], described("In `metadata.title`.")]
-    heading: Annotated[tuple[Range, ...], described("In `metadata.heading`.")]
-    content: Annotated[tuple[Range, ...], described("In `content`.")]
+    start: Annotated[int, described("Its first character, from 0.")]
+    end: Annotated[int, described("The character after its last.")]
+
+
+class HighlightsView(Struct, frozen=True):
+    """Where the words that were looked up stand."""
+
+    title: Annotated[tuple[Highlight, ...], described("In `metadata.title`.")]
+    heading: Annotated[tuple[Highlight, ...], described("In `metadata.heading`.")]
+    content: Annotated[tuple[Highlight, ...], described("In `content`.")]
 
 
 class ResultMetadata(Struct, frozen=True, rename="camel"):
@@ -78,6 +83,10 @@ def search_result(section: Section, commit: str) -> SearchResult:
         ResultMetadata(
             section.title, section.url, section.score, section.heading, section.heading_path, section.start_line,
             section.end_line, section.path, commit, section.language,
-            HighlightsView(found.title, found.heading, found.text) if found is not None else UNSET,
+            HighlightsView(_ranges(found.title), _ranges(found.heading), _ranges(found.text)) if found else UNSET,
         ),
     )  # fmt: skip
+
+
+def _ranges(ranges: tuple[Range, ...]) -> tuple[Highlight, ...]:
+    return tuple(Highlight(start, end) for start, end in ranges)

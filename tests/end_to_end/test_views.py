@@ -62,8 +62,8 @@ async def test_search_as_you_type_marks_what_it_found(http, service, cli):
     async with http.post(url, json=body, headers=service.assistant) as response:
         (best, *_) = found = await response.json()
     places = best["metadata"]["highlights"]
-    marked = [best["content"][start:end] for start, end in places["content"]]
-    marked += [best["metadata"]["heading"][start:end] for start, end in places["heading"]]
+    marked = [best["content"][each["start"] : each["end"]] for each in places["content"]]
+    marked += [best["metadata"]["heading"][each["start"] : each["end"]] for each in places["heading"]]
     assert any(word.casefold().startswith("del") for word in marked), (marked, best)
     for result in found:
         del result["metadata"]["highlights"]

@@ -206,8 +206,7 @@ def fields(schema: dict[str, Any], schemas: dict[str, Any], prefix: str = "", de
     """The fields of an object, those within them too, by their paths: ``messages[].role``."""
     schema = _resolved(schema, schemas)
     if schema.get("type") == "array":
-        if schema["items"]:  # a tuple has none: its parts have no names
-            yield from fields(schema["items"], schemas, f"{prefix}[]", depth)
+        yield from fields(schema["items"], schemas, f"{prefix}[]", depth)
         return
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
@@ -231,8 +230,6 @@ def kind_of(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
         return " or ".join(kind_of({**schema, "type": each}, schemas) for each in kind)
     if "const" in schema:
         return json.dumps(schema["const"])
-    if "prefixItems" in schema:
-        return f"[{', '.join(kind_of(item, schemas) for item in schema['prefixItems'])}]"
     if kind == "array":
         return f"list{_range(schema, 'minItems', 'maxItems', '')} of {kind_of(schema.get('items', {}), schemas)}"
     if "format" in schema:

@@ -23,7 +23,7 @@ MAX_TERMS = 24
 MAX_READ_WORDS = 400
 PART, JOINED, NEAR = 0.5, 0.5, 0.7
 """Weights of terms that are not words of the question itself: a part of a name, two words as one, a near word."""
-FORM, BINDING = 0.3, 0.2
+FORM, BINDING = 0.2, 0.2
 """Weights of further forms of a word: as it stands, or without accents; and of kana that bind a sentence."""
 ENGLISH = ("en",)
 MAX_CORRECTED = 4

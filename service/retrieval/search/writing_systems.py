@@ -34,6 +34,7 @@ _DROPPED = re.compile(
     r"[\u0e47-\u0e4c\u0e4e\u0eba\u0ec8-\u0ecc\u0ece\u1037\u1039\u103a\u17b4\u17b5\u17c9-\u17d3\u17dd"
     r"\u0300-\u036f\u200b-\u200d\u2060\ufeff]"
 )
+_FOREIGN = re.compile(r"[\u0300-\u1dff\u200b-\u200d\u2060\u2e80-\ud7ff\uf900-\ufdff\ufeff\U00010000-\U0010ffff]")
 _MARKED = re.compile(r"[\u0300-\u109f\u1780-\u17ff\u200b-\u200d\u2060\ufb1d-\ufdff\ufeff]")
 """Characters of scripts that are folded here; Latin letters are folded by the analyzer."""
 _APOSTROPHE = re.compile(r"(?<=[\u0400-\u052f])['\u2019\u02bc](?=[\u0400-\u052f])")
@@ -86,9 +87,11 @@ def spaced(text: str) -> str:
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", text)
+    if not _FOREIGN.search(text):
+        return text  # an English text with dashes and quotation marks
     if _MARKED.search(text):
-        text = _folded(text)
-    return _LONG.sub(_cut, _RUN.sub(lambda run: f" {' '.join(pairs_of(run[0]))} ", text))
+        text = _LONG.sub(_cut, _folded(text))
+    return _RUN.sub(lambda run: f" {' '.join(pairs_of(run[0]))} ", text)
 
 
 def pairs_of(run: str) -> list[str]:

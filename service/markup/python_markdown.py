@@ -59,3 +59,12 @@ def _replaced(match: re.Match[str]) -> str:
     if match["keys"] is not None:
         return "+".join(key.replace("-", " ").title() for key in match["keys"].split("+"))
     return match["marked"] or "\n" * whole.count("\n")
+
+
+_LANGUAGE = re.compile(r"(?:\{[ \t]*(?:#[\w-]+[ \t]+)?\.?)?[ \t]*(?P<language>[\w+#-]{0,50})(?!=)(?:[\s}]|$)")
+
+
+def code_language(info: str) -> str:
+    """Return the language that a fence says: ``python hl_lines="3"``, ``{ .python .annotate }``."""
+    found = _LANGUAGE.match(info.strip())
+    return found["language"] if found is not None else ""

@@ -9,7 +9,8 @@
 
 import re
 
-from service.markup.dialects import Dialect
+from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.python_markdown import code_language
 
 _FIRST_LINE = re.compile(r"(?P<mark>`{3,}|~{3,})(?P<info>[^\n]{1,500}+)\n")
 _LABEL = re.compile(r"(?<!\S)(?:title|filename)=(?:\"([^\"\n]*)\"|'([^'\n]*)'|\{\"([^\"\n]*)\"\})")
@@ -46,6 +47,8 @@ def shown_code(block: str, dialect: Dialect) -> str:
         info = info[: label.start()] + info[label.end() :]
     elif dialect.vue and (brackets := _BRACKETS.search(info)) is not None:
         title, info = brackets[1], info[: brackets.start()]
+    if dialect.slugs in PYTHON_MARKDOWN:
+        info = code_language(info)
     info = _COLOURS.sub("", info).strip() if info[:1] != "{" or dialect.vue else info
     if dialect.book:
         info, hides = info.partition(",")[0].strip(), info.startswith("rust")

@@ -68,6 +68,8 @@ def test_folders_of_languages_are_one_site():
         ("Term\n\n:   What it is.", "Term\n\nWhat it is."),
         (":material-check: Done {# hidden #}\n\n{{ macro(1) }}\n\n{% if x %}Yes{% endif %}", " Done\n\nYes"),
         ('<div class="grid" markdown>\n\n- __Card__\n\n</div>\n\n<a title="{{ x }}">A</a>', "- __Card__\n\nA"),
+        ('``` { .py .annotate hl_lines="1" title="x.py" }\na\n```', "**x.py**\n```py\na\n```"),
+        ('```C++ linenums="1"\na\n```\n\n``` title="b"\nb\n```', "```C++\na\n```\n\n**b**\n```\nb\n```"),
         ("if a == b and c == d, C++ or D++ {x} [^", "if a == b and c == d, C++ or D++ {x} [^"),
     ],
 )

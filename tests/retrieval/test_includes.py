@@ -29,6 +29,12 @@ MKDOCS = {
         ('- A:\n\n    ```py\n    --8<-- "code.py:-2:"\n    ```\n', "- A:\n\n```py\ndef run():\n    pass\n```", "8<"),
         ('```py\n--8<-- "deep.py:deep"\n```\n', "```py\nx = 1\nif x:\n    y = 2\n```", "start:"),
         ("```py\n{!parts/code.py[ln:1,4-5]!}\n```\n", "```py\nimport a\ndef run():\n    pass\n```", "{!"),
+        (
+            'A.\n{% include-markdown "parts/part.md"\n  start="Included"\n  end="-8<-" %}\nB.',
+            "A.\n *words*.\n\n-\nB.",
+            "{%",
+        ),
+        ('{% include "parts/x.txt" %}{% include "gone.md" %}', "one\ntwo", "{%"),
         ("A {!> ../parts/x.txt !} B {!gone.md!}C", "A one\ntwo B C", "{!"),
         (
             "{* ../parts/code.py ln[1, 4:4] hl[4] *}\n",

@@ -93,3 +93,9 @@ async def test_page_is_found_by_heading_and_navigation_title(indexed):
     })  # fmt: skip
     assert await indexed.paths("hawsers") == ["docs/ropes.md"]
     assert await indexed.paths("mooring") == ["docs/ropes.md"]
+
+
+def test_pages_that_are_no_search_results_are_left_out():
+    files = {"mkdocs.yml": "site_name: S\nexclude_docs: /old.md\n", "docs/a.md": "# A", "docs/old.md": "# Old"}
+    files["docs/b.md"] = "---\nsearch:\n  exclude: true\n---\n# B"
+    assert listed(files) == [("/a", "A", "")]

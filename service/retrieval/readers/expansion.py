@@ -11,7 +11,7 @@ from service.markup.front_matter import split_front_matter
 from service.retrieval.readers import mdbook_includes, vitepress_includes
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mdx_code import code_of_components
-from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, snippets
+from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, files_in_calls, snippets
 from service.retrieval.readers.sphinx import myst
 from service.retrieval.readers.sphinx.myst import SphinxPage
 
@@ -20,6 +20,7 @@ _EXPANDERS: Sequence[tuple[str, Expander]] = (
     ("8<-", snippets),
     ("{*", code_files),
     ("{!", files_in_braces),
+    ("{%", files_in_calls),
     ("@include:", vitepress_includes.markdown_files),
     ("<<<", vitepress_includes.code_files),
     ("<Code", code_of_components),

@@ -3,6 +3,7 @@
 - pymdownx.snippets (facelessuser.github.io/pymdown-extensions/extensions/snippets): ``--8<-- "file"`` on a line, or the
   names of files between two lines ``--8<--``; ``file:3:9`` lines, ``file:name`` a section of it, ``;`` for none.
 - mdx_include and markdown-include: ``{! file !}``, with ``[ln:1-3,5]`` and ``>`` for the indentation of the line.
+- mkdocs-include-markdown-plugin and mkdocs-macros: ``{% include-markdown "file" start="…" end="…" heading-offset=1 %}``.
 - markdown-include-variants: ``{* file ln[1:3] hl[2] *}`` shows a program as code, with what it leaves out said.
 """
 
@@ -31,6 +32,14 @@ _BRACES = re.compile(
     r"(?P<escape>\\?)\{![+-]?>?[ \t]*(?P<name>[^\]|\[\n!]{1,500}?)[ \t]*(?:\[ln:(?P<lines>[\d.,-]{1,200})\])?[ \t]*"
     r"(?:\|[^\n!]{0,50})?!\}"
 )
+_CALL = re.compile(
+    r"(?P<before>[^\n]*?)\{%-?[ \t]*include(?:-markdown)?\s+(?P<quote>[\"'])(?P<name>[^\"'\n]{1,500})(?P=quote)"
+    r"(?P<options>(?:[^%]|%(?!\})){0,2000})%\}(?P<rest>.*)",
+    re.DOTALL,
+)
+_CALL_OPTION = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]{0,300})\"|'([^']{0,300})'|(-?\w+))")
+_HEADING = re.compile(r"(#{1,6})(?=[ \t])")
+MAX_CALL_LINES = 20
 _CODE_FILE = re.compile(r"(?P<space>[ \t]*)\{\*[ \t]*(?P<name>\S{1,500})(?P<options>[^\n]{0,500}?)\*\}[ \t]*$")
 _OPTION = re.compile(r"(\w+)\[([^\]]{1,300})\]")
 
@@ -171,6 +180,55 @@ def _slices(lines: Sequence[str], written: str) -> list[str]:
         end = int(last) if last.isdecimal() else len(lines) if dash else start
         found += lines[max(start - 1, 0) : end]
     return found
+
+
+def files_in_calls(lines: Lines, files: Files, dialect: Dialect) -> Lines:
+    """Put the files of ``{% include-markdown "file" %}`` where they are named; a missing one leaves nothing."""
+    return _in_calls(lines, files, ()) if dialect.slugs in PYTHON_MARKDOWN else lines
+
+
+def _in_calls(lines: Lines, files: Files, above: tuple[str, ...]) -> Lines:
+    found: Lines = []
+    at = 0
+    while at < len(lines):
+        number, line = lines[at]
+        at += 1
+        if "{%" not in line or "include" not in line + (lines[at][1] if at < len(lines) else ""):
+            found.append((number, line))
+            continue
+        after = next(
+            (one for one in range(at - 1, min(at + MAX_CALL_LINES, len(lines))) if "%}" in lines[one][1]), at - 1
+        )
+        match = _CALL.fullmatch("\n".join(text for _, text in lines[at - 1 : after + 1]))
+        if match is None:
+            found.append((number, line))
+            continue
+        at = after + 1
+        shown = [match["before"] + text if text else text for text in _called(match, files, above)]
+        shown[-1] += match["rest"].rstrip()
+        found += [(number, text) for text in shown]
+    return found
+
+
+def _called(match: re.Match[str], files: Files, above: tuple[str, ...]) -> list[str]:
+    """Return at least one line."""
+    name = match["name"]
+    lines = files.lines(name) if name not in above and len(above) < MAX_NESTED else None
+    if lines is None:
+        return [""]
+    options = {key: one or other or bare for key, one, other, bare in _CALL_OPTION.findall(match["options"])}
+    text = "\n".join(_without_front_matter(lines) if is_markdown(name) else lines)
+    start, end = (options.get(key, "").replace("\\n", "\n") for key in ("start", "end"))
+    text = text.partition(start)[2] if start and start in text else text
+    text = text.partition(end)[0] if end else text
+    text = dedent(text) if options.get("dedent") == "true" else text
+    offset = int(options["heading-offset"]) if options.get("heading-offset", "").lstrip("-").isdecimal() else 0
+    nested = [one for _, one in _in_calls([(0, line) for line in text.strip("\n").split("\n")], files, (*above, name))]
+    if offset:
+        nested = [
+            _HEADING.sub(lambda mark: "#" * min(max(len(mark[1]) + offset, 1), 6), one, count=1) for one in nested
+        ]
+    return nested
 
 
 def code_files(lines: Lines, files: Files, dialect: Dialect) -> Lines:

@@ -314,6 +314,9 @@ class Layout(Struct, frozen=True, dict=True):
             return True
         if self.kind == "vitepress" and text_field(front_matter, "search").lower() == "false":
             return True
+        search = front_matter.get("search")
+        if self.kind == "mkdocs" and isinstance(search, dict) and is_true(search, "exclude"):  # Material's
+            return True
         build = front_matter.get("_build") or front_matter.get("build")
         return isinstance(build, dict) and text_field(build, "render").lower() in ("never", "false")
 

@@ -3,7 +3,7 @@
 - pymdownx.snippets (facelessuser.github.io/pymdown-extensions/extensions/snippets): ``--8<-- "file"`` on a line, or the
   names of files between two lines ``--8<--``; ``file:3:9`` lines, ``file:name`` a section of it, ``;`` for none.
 - mdx_include and markdown-include: ``{! file !}``, with ``[ln:1-3,5]`` and ``>`` for the indentation of the line.
-- mkdocs-include-markdown-plugin and mkdocs-macros: ``{% include-markdown "file" start="…" end="…" heading-offset=1 %}``.
+- mkdocs-include-markdown-plugin and mkdocs-macros: ``{% include-markdown "file" start="…" heading-offset=1 %}``.
 - markdown-include-variants: ``{* file ln[1:3] hl[2] *}`` shows a program as code, with what it leaves out said.
 """
 

@@ -16,7 +16,7 @@ from service.retrieval.readers.sphinx.facts import SphinxFacts
 CODE = frozenset(
     """
     code code-block sourcecode prompt ipython testcode testsetup doctest productionlist parsed-literal console
-    code-cell terminal click:example
+    code-cell terminal click:example click:run
     """.split()  # noqa: SIM905  (a list would be a line for each)
 )
 SILENT = frozenset(
@@ -25,7 +25,6 @@ SILENT = frozenset(
     tabularcolumns graphviz digraph graph mermaid plot plantuml uml inheritance-diagram autosummary automodule math
     role default-role sectnum header footer testcleanup acks title target-notes py:module py:currentmodule program
     bibliography toctree rst-class cssclass testoutput js:module
-    click:run
     """.split()  # noqa: SIM905  (as above)
 )
 TITLED = frozenset("tab-item tab group-tab card grid-item-card dropdown rubric admonition topic".split())  # noqa: SIM905

@@ -10,7 +10,7 @@ NO_VECTORS = (
     b'{"object": "list", "model": "", "data": [{"object": "embedding", "index": 0, "embedding": [0.0]}],'
     b' "usage": {"prompt_tokens": 0, "total_tokens": 0}}'
 )
-"""What litellm gets in place of an answer with vectors."""
+"""The body that litellm gets in place of an answer with vectors."""
 
 
 class _Item(Struct):
@@ -28,7 +28,7 @@ _decoder = msgspec.json.Decoder(_Answer)
 def read_vectors(body: bytes) -> list[list[float]]:
     """Return the vectors in the order of the texts. Raise ValueError for another answer.
 
-    A number that is none (``NaN``, ``null``) is NaN, so that one bad vector does not cost the others.
+    ``null`` and other values that are not numbers become NaN, so that one bad vector does not cost the others.
     """
     try:
         items = _decoder.decode(body).data

@@ -19,7 +19,7 @@ _BITS, _MIDDLE = 5, 16
 _HEAD = struct.Struct("<HIf")
 """Number of dimensions, sum of the rounded numbers, and the factor that gives them length 1."""
 _TABLES = tuple(bytes(ord("1") if number >> bit & 1 else ord("0") for number in range(256)) for bit in range(_BITS))
-"""What each number has at a bit."""
+"""For each bit, the digit that each number has there."""
 
 
 def encode(vector: Sequence[float]) -> bytes | None:

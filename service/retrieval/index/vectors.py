@@ -16,7 +16,7 @@ from service.retrieval.index.bit_vectors import cosine_with, dimensions, encode
 
 READ_AT_ONCE = 500
 FORM = 2
-"""Of the stored vectors; those of another form are made again."""
+"""The form of stored vectors; those of another form are made again."""
 
 
 def content_hash(title: str, heading_path: Sequence[str], text: str) -> bytes:

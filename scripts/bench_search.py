@@ -1,6 +1,7 @@
 """Search, measured: how often the right page is found, how long a query takes, what an index costs.
 
-    python scripts/bench_search.py --corpora FOLDER [--keep FOLDER] [--baseline FOLDER] [--json] [NAME …]
+    python scripts/bench_search.py --corpora FOLDER [--keep FOLDER] [--baseline FOLDER]
+        [--embeddings URL] [--json] [NAME …]
 
 FOLDER holds documentation as ``NAME.tar.xz`` (or unpacked, as ``NAME/``) and labelled questions as
 ``queries/NAME.jsonl``, one a line: ``{"query": …, "relevant": [path, …], "source": "…:path"}``. The pages that the
@@ -39,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_table import report as tell
 from scripts.search_compare import compared, keep, kept
+from scripts.search_embeddings import embed_site, meaning_over
 from scripts.search_questions import derived_questions, without_questions, written_questions
 from scripts.search_rivals import ranked_by_rivals, sections_of
 from service.markup.pages import MARKDOWN_SUFFIXES
@@ -67,6 +69,7 @@ def main() -> None:
     arguments.add_argument("--json", action="store_true", help="one JSON document on standard output")
     arguments.add_argument("--no-rivals", action="store_true", help="measure only Docsmith")
     arguments.add_argument("--no-times", action="store_true", help="measure only how often the right page is found")
+    arguments.add_argument("--embeddings", metavar="URL", help="order by meaning, too: see scripts/embedding-server")
     arguments.add_argument("--keep", type=Path, help="folder for the outcome of each question")
     arguments.add_argument("--baseline", type=Path, help="folder that another run has kept, to compare with")
     arguments.add_argument("names", nargs="*", help="corpora; all by default")
@@ -76,7 +79,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     names = given.names or corpora_in(given.corpora)
     with tempfile.TemporaryDirectory(prefix="docsmith-bench-") as scratch:
-        measured = Measured(given.corpora, Path(scratch))
+        measured = Measured(given.corpora, Path(scratch), given.embeddings)
         asyncio.run(measure(measured, names, with_rivals=not given.no_rivals, with_times=not given.no_times))
     rows = [*measured.rows, *means_of(measured.outcomes)]
     if given.baseline is not None:
@@ -92,8 +95,9 @@ Rows = list[dict[str, Any]]
 class Measured:
     """The figures of the corpora so far."""
 
-    def __init__(self, corpora: Path, scratch: Path) -> None:
+    def __init__(self, corpora: Path, scratch: Path, embeddings: str | None = None) -> None:
         self.corpora, self.scratch = corpora, scratch
+        self.meaning = meaning_over(embeddings, scratch / "index") if embeddings else None
         self.rows: Rows = []
         self.goals: Rows = []
         self.outcomes: dict[str, dict[str, dict[str, float]]] = {}
@@ -104,11 +108,13 @@ async def measure(measured: Measured, names: Sequence[str], *, with_rivals: bool
     corpora, scratch, rows, goals = measured.corpora, measured.scratch, measured.rows, measured.goals
     asked = {name: questions(corpora, name) for name in names}
     everyone = [question["query"] for each in asked.values() for question in each]
-    indexes = SiteIndexes(scratch / "index")
+    indexes = SiteIndexes(scratch / "index", meaning=measured.meaning)
     for name in names:
         archive = as_tar(corpora, name, scratch)
         built, cost = await built_in_child(indexes, archive, name)
         await indexes.use(name, "bench")
+        if measured.meaning is not None:
+            cost["embed_seconds"] = await embed_site(indexes, measured.meaning, name)
         if asked[name]:
             rows += await judged(name, asked[name], indexes)
             hit, ndcg = GOALS.get(name, (0.0, 0.0))

@@ -14,6 +14,8 @@ from service.retrieval.search.words import SECTIONS, Words
 
 MOST_KNOWN = 8
 """Words of a question that are looked for in a language."""
+FEW = 3.0
+"""Sections that have a word, from which it is at least half known."""
 
 
 def weighed_among(terms: Terms, words: Words, own: Query, count: int) -> Terms:
@@ -28,11 +30,13 @@ def weighed_among(terms: Terms, words: Words, own: Query, count: int) -> Terms:
 
 
 def known_part(query: str, words: Words, language: str, own: Query) -> float:
-    """Return the part of a question's first words that the sections in a language have: 0 .. 1."""
-    typed = words_of_question(query, [language])[:MOST_KNOWN]
-    terms = dict.fromkeys(term for word in typed if (term := words.stem(word, language)))
-    having = [_count(words, Query.boolean_query([(Occur.Must, _body(term)), (Occur.Must, own)])) for term in terms]
-    return sum(map(bool, having)) / len(terms) if terms else 0.0
+    """Return the part of a question's first words that the sections in a language have, as they are typed and by their
+    stems: 0 .. 1. Kindred languages share stems.
+    """
+    typed = dict.fromkeys(words_of_question(query, [language])[:MOST_KNOWN])
+    terms = [term for word in typed for term in (words.stem(word), words.stem(word, language)) if term]
+    counts = [_count(words, Query.boolean_query([(Occur.Must, _body(term)), (Occur.Must, own)])) for term in terms]
+    return sum(count / (count + FEW) for count in counts) / len(counts) if counts else 0.0
 
 
 def sections_among(words: Words, own: Query) -> int:

@@ -9,6 +9,7 @@ then, weighed less, the others (``FACTORS``).
 """
 
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +25,8 @@ OWN, KINDRED, DEFAULT, OTHER = 3, 2, 1, 0
 """Levels of a page: in the reader's language; in another form of it; in the site's default language; in another."""
 FACTORS = {OWN: 1.0, KINDRED: 0.9, DEFAULT: 0.6, OTHER: 0.3}
 """The part of its score that a page of each level keeps."""
+MAX_LEVELS = 4096
+"""Pairs of a reader and a kind of page whose level is kept: a site has few, and each question asks for thousands."""
 FOREIGN = 1.5
 """How much more evidence a language that the site does not have needs, for the question to be in no language of it."""
 DOUBT, KNOWN = 0.9, 1.5
@@ -79,14 +82,19 @@ class Reader(Struct, frozen=True):
 
     def level(self, place: str, text_language: str) -> int:
         """Return how well a page serves the reader; ``place``: the language of its place."""
-        if not self.language or _tag(place) == _tag(self.language):
-            return OWN
-        base = known_language(self.language)
-        if known_language(place) == base:
-            return KINDRED
-        if text_language == base:
-            return OWN if not place else KINDRED
-        return DEFAULT if (known_language(place) or text_language) == known_language(self.default) else OTHER
+        return _level(self.language, self.default, place, text_language)
+
+
+@lru_cache(MAX_LEVELS)
+def _level(language: str, default: str, place: str, text_language: str) -> int:
+    if not language or _tag(place) == _tag(language):
+        return OWN
+    base = known_language(language)
+    if known_language(place) == base:
+        return KINDRED
+    if text_language == base:
+        return OWN if not place else KINDRED
+    return DEFAULT if (known_language(place) or text_language) == known_language(default) else OTHER
 
 
 def both(one: Query | None, other: Query) -> Query:

@@ -26,6 +26,7 @@ from service.markup.prose import words_of
 from service.ports.search_index import Explanation, Highlights, Page, SearchResult, Section
 from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.copies import Copies
+from service.retrieval.index.explaining import explained
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.material.boilerplate import asks_for_history
@@ -34,19 +35,7 @@ from service.retrieval.search.highlights import ranges_in
 from service.retrieval.search.named import has_sign
 from service.retrieval.search.phrases import phrases_of, sections_with_phrases
 from service.retrieval.search.question import Terms, letters_apart, query_words, read_question
-from service.retrieval.search.ranking import (
-    HEADINGS,
-    LINKS,
-    NEXT_PART,
-    NEXT_SECTIONS,
-    PAGE,
-    TITLE,
-    Candidate,
-    Ranking,
-    coverage,
-    rank_pages,
-    score_sections,
-)
+from service.retrieval.search.ranking import Ranking, coverage, rank_pages, score_sections
 from service.retrieval.search.rarity import known_part, sections_among, weighed_among
 from service.retrieval.search.reader import FACTORS, Languages, Open, Reader, reader_of
 from service.retrieval.search.runs import sections_with_run
@@ -67,6 +56,8 @@ NEAR = 2
 """Places in the navigation."""
 FUSED_PAGES = 120
 """The pages whose order their meaning may change."""
+MAX_LANGUAGES = 200
+"""Tags of languages in filters, whose numbers of sections are kept."""
 MAX_NAMED = 8
 TITLED_PAGES, MAX_TITLE = 20, 100
 """The pages whose titles are compared with a question, and the characters of such a question."""
@@ -116,6 +107,8 @@ class SiteIndex:
         default = str(meta.get("language") or "en")
         self._languages = Languages(self._copies.languages, default, self._copies.translated)
         self._links: PageAddresses | None = None
+        self._sections_in: dict[str, int] = {}
+        """By the language of readers, the number of sections for them."""
         self._positions = array("i", [-1])  # by page id, which are counted from 1
         self._older: set[int] = set()
         shown_first = {place for (place,) in self._db.execute("SELECT DISTINCT language FROM pages WHERE is_default")}
@@ -268,7 +261,12 @@ class SiteIndex:
         own = reader.own(SECTIONS) if reader.is_divided else None
         if own is None:
             return terms
-        return weighed_among(terms, self._words, own, max(1, sections_among(self._words, own)))
+        count = self._sections_in.get(reader.language)
+        if count is None:
+            count = sections_among(self._words, own)
+            if len(self._sections_in) < MAX_LANGUAGES:
+                self._sections_in[reader.language] = count
+        return weighed_among(terms, self._words, own, max(1, count))
 
     def _section_count(self, page: int) -> int:
         (count,) = self._db.execute(
@@ -352,7 +350,9 @@ class SiteIndex:
                 texts[section],
                 rows[candidate.page],
                 score / top if top > 0 else 1.0,
-                self._explained(ranking, candidate, section, explained_to) if explained_to is not None else None,
+                explained(self._words, self._copies, ranking, candidate, section, explained_to)
+                if explained_to is not None
+                else None,
             )
             for score, section, candidate in picked
         )
@@ -393,32 +393,6 @@ class SiteIndex:
                 f" FROM sections WHERE id IN ({asked}) ORDER BY id"
             )
         }
-
-    def _explained(self, ranking: Ranking, candidate: Candidate, section: int, reader: Reader) -> Explanation:
-        page, weights = candidate.page, ranking.terms.weights
-        found = ranking.sections.get(page, ())
-        further = NEXT_PART * sum(hit.score for hit in found[1 : 1 + NEXT_SECTIONS])
-        heading = HEADINGS * self._words.section_score(section, "heading", weights)
-        own = next((hit.score for hit in found if hit.id == section), 0.0)
-        return Explanation(
-            points=round(candidate.score, 3),
-            title=round(TITLE * self._words.page_score(page, "title", weights), 3),
-            text=round(PAGE * self._words.page_score(page, "text", weights), 3),
-            links=round(LINKS * self._words.page_score(page, "link", weights), 3),
-            heading=round(heading, 3),
-            body=round(max(0.0, own - heading), 3),
-            further_sections=round(further, 3),
-            pairs=round(ranking.pairs.get(page, 0.0), 3),
-            place=round(ranking.places.get(page, 1.0), 3),
-            word_rank=candidate.word_rank,
-            meaning_rank=candidate.meaning_rank,
-            language=self._copies.kind_of(page).text,
-            site_language=self._copies.kind_of(page).place,
-            reader_language=reader.language,
-            copies=self._copies.count(page),
-            words=tuple(weights),
-            corrected=ranking.terms.corrected,
-        )
 
     # Pages
 

@@ -99,3 +99,15 @@ def test_pages_that_are_no_search_results_are_left_out():
     files = {"mkdocs.yml": "site_name: S\nexclude_docs: /old.md\n", "docs/a.md": "# A", "docs/old.md": "# Old"}
     files["docs/b.md"] = "---\nsearch:\n  exclude: true\n---\n# B"
     assert listed(files) == [("/a", "A", "")]
+
+
+def test_appended_files_stand_at_the_end_of_each_page():
+    config = "site_name: S\nmarkdown_extensions:\n- pymdownx.snippets:\n    base_path:\n    - x\n    - parts\n"
+    files = {
+        "mkdocs.yml": config + "    auto_append: [end.md, gone.md]\n",
+        "parts/end.md": "*[HTML]: Hyper\n\n## Help\n\nAsk us.\n",
+        "docs/a.md": "# A\n\nHTML.\n",
+    }
+    page = page_of(files, "docs/a.md")
+    assert page.content == "HTML.\n\n## Help\n\nAsk us."
+    assert [(one.heading, one.start_line, one.end_line) for one in page.sections] == [("", 1, 3), ("Help", 3, 3)]

@@ -73,6 +73,8 @@ class Layout(Struct, frozen=True, dict=True):
     """URLs that are known already, by path."""
     include_folders: tuple[str, ...] = ()
     """Where files that pages include are looked for first."""
+    appended: tuple[str, ...] = ()
+    """Files that every page shows at its end."""
     missing_entries: tuple[str, ...] = ()
     """Pages that the navigation names and that do not exist, as it names them."""
     hidden_pages: Mapping[str, str] = {}
@@ -102,7 +104,8 @@ class Layout(Struct, frozen=True, dict=True):
         file.
         """
         return (
-            self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.descriptions, self.shown,
+            self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.appended,
+            self.descriptions, self.shown,
             replace(self.sphinx, titles={}),  # words of references may be those of before; pages need not be read again
             (self.hugo.params, self.hugo.templates, self.hugo.glossaries) if self.hugo is not None else None,
         )  # fmt: skip

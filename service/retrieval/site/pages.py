@@ -92,6 +92,8 @@ class PageReader:
                 return parse_notebook(data, path, self._layout.dialect)
         if self._layout.hugo is not None:
             return self._page_of_hugo(data, path)
+        if self._layout.appended:
+            return self._with_appended(data, path)
         sphinx = SphinxPage(self._layout.sphinx, inside) if self._layout.kind == "sphinx" else None
         page = parse_page(data, path, self._layout.dialect, lambda target: self._included(path, target), sphinx)
         if self._layout.descriptions and isinstance(page, ParsedPage):
@@ -113,6 +115,20 @@ class PageReader:
     def _note_missing(self, target: str) -> None:
         if len(self.missing) < MAX_MISSING:
             self.missing.add(target[:MAX_TARGET])
+
+    def _with_appended(self, data: bytes, path: str) -> ParsedPage | Skipped:
+        """Read a page with the files that stand at the end of each; their lines count as its last one."""
+        names = "\n\n".join(self._layout.appended)
+        whole = data + f"\n\n--8<--\n{names}\n--8<--\n".encode()
+        page = parse_page(whole, path, self._layout.dialect, lambda target: self._included(path, target))
+        if isinstance(page, Skipped):
+            return page
+        last = max(1, data.count(b"\n") + (not data.endswith(b"\n")))
+        sections = (
+            replace(one, start_line=min(one.start_line, last), end_line=min(one.end_line, last))
+            for one in page.sections
+        )
+        return replace(page, sections=tuple(sections))
 
     def _included(self, path: str, target: str) -> bytes | None:
         for name in self._layout.included(path, target):

@@ -41,6 +41,7 @@ def mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         return None
     docs = _docs_folder(config, settings)
     text = read_text(read, config) + "\n".join(read_text(read, name) for name in _bases(config, files, read))
+    snippets = _named(settings.get("markdown_extensions")).get("pymdownx.snippets", {})
     mounts, default, suffixes = _languages(config, settings, docs, files, read)
     excluded = [settings.get("exclude_docs"), settings.get("draft_docs")]
     ignored = ignore_rules(
@@ -49,7 +50,8 @@ def mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     layout = Layout(
         "mkdocs", docs_folder, docs, Dialect(slugs=_slugs(text)), ("",), mounts=mounts, ignored=ignored,
         default_language=default, language_suffixes=suffixes, html_suffix=settings.get("use_directory_urls") == "false",
-        include_folders=tuple(_include_folders(dirname(config), docs, text)),
+        include_folders=tuple(_include_folders(dirname(config), docs, snippets)),
+        appended=tuple(one for one in _list(snippets.get("auto_append")) if isinstance(one, str)),
     )  # fmt: skip
     return structs.replace(layout, entries=_entries(layout, settings, files, read))
 
@@ -117,7 +119,7 @@ def _languages(
     """Return the folder of each language with its address, the default language, and the languages that follow the
     names of files.
     """
-    plugin = plugins_of(settings).get("i18n")
+    plugin = _named(settings.get("plugins")).get("i18n")
     if plugin is not None:
         listed = [
             one for one in _list(plugin.get("languages")) if isinstance(one, dict) and one.get("build") != "false"
@@ -173,7 +175,7 @@ def _entries(layout: Layout, settings: Settings, files: frozenset[str], read: Re
     folders += [mount for mount in layout.mounts if mount[3] != layout.default_language]
     found: dict[str, NavEntry] = {}
     pages = [name for name in files if layout.is_page(name)]
-    plugins = plugins_of(settings)
+    plugins = _named(settings.get("plugins"))
     for folder, _, _, language in folders or [(layout.root, "", "", "")]:
         own = [name for name in pages if within(name, folder)]
         is_default = language == layout.default_language or not language
@@ -183,12 +185,11 @@ def _entries(layout: Layout, settings: Settings, files: frozenset[str], read: Re
     return found
 
 
-def plugins_of(settings: Settings) -> dict[str, Settings]:
-    """Return the plugins by name, without the name of their theme, with what is set for each."""
+def _named(items: object) -> dict[str, Settings]:
+    """Return plugins or extensions by name, without the name of their theme, with what is set for each."""
     found: dict[str, Settings] = {}
-    plugins = settings.get("plugins")
-    items: Sequence[object] = list(plugins.items()) if isinstance(plugins, dict) else _list(plugins)
-    for item in items:
+    listed: Sequence[object] = list(items.items()) if isinstance(items, dict) else _list(items)
+    for item in listed:
         pairs = [item] if isinstance(item, tuple) else item.items() if isinstance(item, dict) else [(item, None)]
         for name, value in pairs:
             found[str(name).rpartition("/")[2]] = value if isinstance(value, dict) else {}
@@ -199,13 +200,12 @@ def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()
 
 
-def _include_folders(root: str, docs: str, text: str) -> Iterator[str]:
+def _include_folders(root: str, docs: str, snippets: Settings) -> Iterator[str]:
     """Yield where files that pages show are looked for: the folders that are set, those of MkDocs."""
-    set_here = [normpath(join_path(root, one)) for one in _BASE_PATH.findall(text)[:10]]
-    yield from dict.fromkeys("" if one == "." else one for one in (root, docs, *set_here))
-
-
-_BASE_PATH = re.compile(r"base_path:[ \t]*+(?:\[[ \t]*+)?[\"']?([\w./-]{1,200})")
+    given = snippets.get("base_path")
+    paths = [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str)]
+    set_here = [normpath(join_path(root, one)) for one in paths[:10]]
+    yield from dict.fromkeys("" if one == "." else one for one in (*set_here, root, docs))
 
 
 def _slugs(text: str) -> SlugStyle:

@@ -61,6 +61,7 @@ _IN_CODE: tuple[tuple[LeftoverKind, str], ...] = (
 _FIND = [(kind, re.compile(pattern, re.MULTILINE)) for kind, pattern in (*_PATTERNS, *_IN_CODE)]
 _FIND_IN_CODE = [(kind, re.compile(pattern, re.MULTILINE)) for kind, pattern in _IN_CODE]
 _SIGNS = re.compile(r"[{<]|::|:`|!!!|\?\?\?|^[ \t]*(?:===|///|@|\.\.|>?[ \t]*\[!)|8<|^(?:im|ex)port\s", re.MULTILINE)
+_DIRECTIVE = re.compile(r"\{[A-Za-z][\w:-]*\}")
 _SPAN = re.compile(r"(?<![`\\])(`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S]){1,2000}?(?<!`)\1(?!`)")
 
 
@@ -73,7 +74,7 @@ def leftovers(text: str) -> Iterator[Leftover]:
     found: dict[Leftover, None] = {}
     for block in reversed(blocks_of(text)):
         if block.kind in ("fence", "code"):
-            if block.info.startswith("{"):  # of MyST
+            if _DIRECTIVE.match(block.info):  # of MyST
                 found[Leftover("directive", block.info[:MAX_SHOWN])] = None
             code.append("\n".join(lines[block.first : block.after]))
             lines[block.first : block.after] = [""]

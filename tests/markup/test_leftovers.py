@@ -41,6 +41,7 @@ def test_leftover_is_found_with_its_kind(text, kind):
     "text",
     [
         "Use `{{< note >}}` and ``<Card title=a>`` and `{% include %}`.",
+        "``` { .dockerfile .annotate }\nRUN\n```",
         "```jsx\n<Tabs>\n  <Tab/>\n</Tabs>\n```\n\n    <Indented />",
         "Put <Name> or <YOUR_KEY> there: `a`, Promise<Response>, List<T>.",
         "The path /users/{id} and {user.name}; ratio 1:2:3; a::b and std::vector.",

@@ -35,6 +35,8 @@ def page_of(text: str, path: str = "content/docs/page.md", **more: str) -> Parse
         ("{{< note >}}\nMind *this*.\n{{< /note >}}", "**Note:** \nMind *this*."),
         ('{{% alert\n  title="Take care"\n  color="red" %}}\nHot.\n{{% /alert %}}', "**Take care**\n\nHot."),
         ('{{< tab "One" >}}\n{{< tip >}}In it.{{< /tip >}}\n{{< /tab >}}', "**One**\n\n**Tip:** In it."),
+        ('{{< tab name="T" include="glossary/kite.md" />}}', "**T**\n\nIt flies.\n\nIt has a line."),
+        ('{{< tab name="T" include="other.md" />}}', "**T**"),
         ("{{< highlight go >}}\na()\n{{< /highlight >}}", "```go\na()\n```"),
         ("{{< code-toggle file=hugo >}}\na = 1\n{{< /code-toggle >}}", "```toml\na = 1\n```"),
         ("Of {{< param version >}} and {{% param repo.name %}}.", "Of 1.9 and kites."),

@@ -53,6 +53,10 @@ class HugoSite:
             split_front_matter(data[:MAX_READ].decode("utf-8-sig", "replace").replace("\r\n", "\n"))[0] if data else {}
         )
 
+    def is_page(self, path: str) -> bool:
+        """Return whether a file is a page of its own."""
+        return path in self._layout.entries
+
     def page(self, name: str) -> str | None:
         """Return the path of a page by its logical path, or below the section of this page."""
         return self._page_named(name.partition("#")[0])

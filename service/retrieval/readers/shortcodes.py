@@ -209,7 +209,9 @@ def _tab(call: Call, site: HugoSite, inner: str) -> str:
     named = call.argument(9, "include")
     if named:
         found = site.file(named if "." in named.rpartition("/")[2] else f"{named}.md")
-        body = found[1][split_front_matter(found[1])[1] :][:MAX_INCLUDED].strip("\n") if found is not None else ""
+        if found is None or site.is_page(found[0]):  # a page is found at its own address, and not by each of its tabs
+            return lead
+        body = found[1][split_front_matter(found[1])[1] :][:MAX_INCLUDED].strip("\n")
         return f"{lead}{body}\n"
     if not call.has_inner:
         return lead

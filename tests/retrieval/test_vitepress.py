@@ -119,6 +119,8 @@ PARTS = {
     "docs/.vitepress/config.js": "export default {}",
     "docs/parts/a.md": "---\ntitle: P\n---\nFirst.\n\n## Second\n\nThird.\n\n<!-- @include: ./sub/b.md -->",
     "docs/parts/sub/b.md": "Deep.\n<!-- #region one -->\nOnly one.\n<!-- #endregion one -->",
+    "docs/parts/c.md": "## One\n\nNo.\n\n## Two `x`\n\nUnder two.\n\n### Deeper\n\nMore.\n\n# Three {#own}\n"
+    "\nUnder three.\n",
     "src/run.ts": "import a\n\n  // #region main\n  run(`a`)\n    deep() // [!code focus]\n  // #endregion main\n",
 }
 
@@ -129,6 +131,8 @@ PARTS = {
         ("A.\n\n<!--@include: ../parts/a.md-->\n", "A.\n\nFirst.\n\n## Second\n\nThird.\n\nDeep.\n\nOnly one."),
         ("<!-- @include: @/parts/a.md{4,6} -->", "First.\n\n## Second"),
         ("A.\n<!--@include: ../parts/sub/b.md#one-->", "A.\nOnly one."),
+        ("<!--@include: ../parts/c.md#two-x-->", "Under two.\n\n### Deeper\n\nMore."),
+        ("<!--@include: ../parts/c.md#own-->", "Under three."),
         ("A.\n<!--@include: ./gone.md-->", "A."),
         ("<<< @/../src/run.ts#main{1 ts:line-numbers} [Run it]", "**Run it**\n```ts\nrun(`a`)\n  deep()\n```"),
         ("- a\n  <<< ../../src/run.ts#main", "- a\n\n```ts\nrun(`a`)\n  deep()\n```"),

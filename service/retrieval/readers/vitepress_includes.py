@@ -2,6 +2,7 @@
 by ``<<< @/file.ts#region{3,5 ts} [title]`` (vitepress.dev/guide/markdown). Numbers in the second are lines to colour.
 
 Regions stand between the comments ``#region name`` and ``#endregion name``, in the manner of many languages.
+In Markdown the name may be the anchor of a heading.
 """
 
 import re
@@ -12,6 +13,8 @@ from service.markup.blocks import blocks_of
 from service.markup.dialects import Dialect
 from service.markup.fences import fenced
 from service.markup.front_matter import lines_of
+from service.markup.prose import unmarked
+from service.markup.slugs import Anchors
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mkdocs_includes import Lines
 
@@ -23,6 +26,7 @@ MAX_NAMED = 1_000
 _COMMENT = re.compile(r"<!--\s{0,20}@include:\s{0,20}(?P<target>[^\n]{1,500}?)\s{0,20}-->")
 _RANGE = re.compile(r"\{(\d{0,7}),(\d{0,7})\}$")
 _REGION = re.compile(r"#([\w-]+)$")
+_HEADING_ID = re.compile(r"\{#([^\s{}]+)[^{}]*\}\s*$")
 _TITLE = re.compile(r" ?\[([^\[\]\n]+)\]$")
 _BRACES = re.compile(r" ?\{([^{}\n]*)\}$")
 _LANGUAGE = re.compile(r"(?:\d[\d,-]*)? ?([A-Za-z][\w+-]*)?")
@@ -74,7 +78,7 @@ def _part(target: str, files: Files, folder: str, depth: int) -> list[str] | Non
     if lines is None:
         return None
     if region is not None:
-        lines = _between_marks(lines, region[1]) or lines
+        lines = _between_marks(lines, region[1]) or _below_heading(lines, region[1]) or lines
     if lines_wanted is not None:
         first, last = lines_wanted.groups()
         lines = lines[max(int(first or 1), 1) - 1 : int(last) if last else None]
@@ -146,6 +150,22 @@ def _between_marks(lines: Sequence[str], name: str) -> list[str]:
                     return kept
             return kept
     return []
+
+
+def _below_heading(lines: list[str], anchor: str) -> list[str]:
+    """Return the lines below the heading with an anchor, up to the next that is as high (VitePress 2)."""
+    anchors = Anchors("vitepress")
+    level = first = 0
+    for block in blocks_of("\n".join(lines)):
+        if block.kind != "heading":
+            continue
+        if level and block.level <= level:
+            return lines[first : block.first]
+        custom = _HEADING_ID.search(block.text)
+        found = custom[1] if custom is not None else anchors.of(unmarked(block.text))
+        if not level and found == anchor:
+            level, first = block.level, block.after
+    return lines[first:] if level else []
 
 
 def _dedented(lines: Sequence[str]) -> list[str]:

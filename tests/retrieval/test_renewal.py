@@ -195,6 +195,32 @@ def test_pages_that_define_the_layout_are_renewed_too(tmp_path):
     assert contents(tmp_path / "after") == contents(tmp_path / "whole")
 
 
+HUGO = {
+    "hugo.toml": "",
+    "content/docs/_index.md": "---\ntitle: Docs\n---\n{{% render-list-of-pages-in-section path=/docs %}}\n",
+    **{
+        f"content/docs/k{number}.md": f"---\ntitle: K{number}\nweight: {number}\n---\nFly.\n" for number in range(1, 20)
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"content/docs/k2.md": "---\ntitle: K2\nweight: 90\n---\nFly.\n"},
+        {"content/docs/k2.md": "---\ntitle: K2\ndraft: true\n---\nFly.\n"},
+        {"content/docs/k2.md": None, "content/docs/k30.md": "---\ntitle: K30\n---\nNew.\n"},
+    ],
+    ids=["weight", "draft", "added and gone"],
+)
+def test_front_matter_of_hugo_is_renewed_for_the_whole_site(tmp_path, change):
+    build(HUGO, tmp_path / "before")
+    report = renew(tmp_path / "before", tmp_path / "after", after(HUGO, change), change, docs_folder="")
+    build(after(HUGO, change), tmp_path / "whole", commit="2" * 40)
+    assert report is not None
+    assert contents(tmp_path / "after") == contents(tmp_path / "whole")
+
+
 @pytest.mark.parametrize(
     "change",
     [

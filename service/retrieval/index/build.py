@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cache, cached_property, partial
 from pathlib import Path
+from posixpath import dirname
 
 from msgspec import json
 from msgspec.structs import replace
@@ -459,7 +460,8 @@ class _Renewal(_Indexing):
     def _wanted(self, layout: Layout, *, detects: bool) -> set[str]:
         """The files to read as pages. Those that are pages no more are forgotten."""
         changed = {path for path, blob in self._changes.items() if blob is not None}
-        stale = {user for path in self._changes for user in self._tables.pages_that_use(path)}
+        asked = {*self._changes, *(f"{dirname(path)}/" for path in self._changes)}
+        stale = {user for path in asked for user in self._tables.pages_that_use(path)}
         wanted = {path for path in changed | stale if layout.is_page(path) and self._tables.is_file(path)}
         if detects:
             shown = {path for path in self._files.names if layout.is_page(path)}

@@ -86,6 +86,8 @@ class HugoSite:
             at = rules.content_page(path) if rules is not None else None
             if at is not None and "/".join(at.folders).lower() == lead and at.name and path != self.path:
                 found.append(path)
+        for folder in {dirname(path) for path in found}:
+            self._read(f"{folder}/")  # no file: the page is read again when one comes or goes
         return found
 
     def terms(self) -> list[str]:

@@ -94,6 +94,11 @@ def test_gitbook_shows_the_pages_that_its_summary_names(config, suffix):
     assert site.path_of("/old") == ("docs/use/run.md" if ".gitbook.yaml" in config else None)
 
 
+def test_gitbook_without_a_summary_shows_every_page():
+    files = {"README.md": PAGE, ".gitbook.yaml": b"root: ./\n", "use/run.md": PAGE}
+    assert {page.url for page in read_site(files).pages.values()} == {"/", "/use/run"}
+
+
 def test_gitbook_has_a_folder_for_each_language():
     files = {f"{code}/{path[5:]}": data for code in ("en", "fr") for path, data in GITBOOK.items() if "/" in path}
     files |= {"book.json": b"{}", "LANGS.md": b"* [English](en/)\n* [French](fr/)\n"}

@@ -102,6 +102,14 @@ export default { extends: base, themeConfig: { nav: more } }
     assert (layout.html_suffix, list(layout.entries), layout.missing_entries) == (False, ["n.md"], ("/gone#x",))
 
 
+def test_examples_beside_the_documentation_are_not_the_site():
+    files = {"README.md": PAGE, "guide.md": PAGE, "examples/a/.vitepress/config.ts": b"export default {}"}
+    files |= {"examples/a/x.md": PAGE, "playground/mkdocs.yml": b"nav:", "playground/docs/y.md": PAGE}
+    assert read_site(files).kind == "plain"
+    assert read_site(files, docs_folder="examples/a").kind == "vitepress"
+    assert read_site({**files, "examples/a/b/z.md": PAGE}, docs_folder="examples/a/b").kind == "vitepress"
+
+
 def test_vitepress_may_have_its_configuration_in_a_folder():
     files = {
         "docs/.vitepress/config/index.mts": b"import { en } from './en.js'\nexport default { locales: { root: en } }",

@@ -52,6 +52,12 @@ _CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "astro.", "mkdocs
                  "config.", "book.", ".gitbook.", "antora.")  # fmt: skip
 """Beginnings of the names of all of these: so only few files are compared with each pattern."""
 _VITEPRESS = ".vitepress/config"
+_TRIALS = frozenset(
+    """
+    example examples fixture fixtures __fixtures__ playground playgrounds template templates test tests __tests__ e2e
+    """.split()  # noqa: SIM905  (a list would be a line for each)
+)
+"""Folders of sites that are no documentation, unless the project's folder is in them."""
 _BESIDE = re.compile(r"(?:^|/)docusaurus\.config\.\w+$")
 """Configurations that may name folders beside their own."""
 
@@ -136,10 +142,13 @@ def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
 
 
 def _is_foreign(config: str, docs_folder: str) -> bool:
-    """Return whether a configuration belongs to a package of others, or to a tool."""
+    """Return whether a configuration belongs to a package of others, to a tool, or to an example or a test."""
     below = config[len(docs_folder) :] if within(config, docs_folder) else config
     names = _folder(below).strip("/").split("/")
-    return any(name.startswith(".") or name in DEPENDENCY_FOLDERS or name == VENDORED for name in names)
+    if any(name.startswith(".") or name in DEPENDENCY_FOLDERS or name == VENDORED for name in names):
+        return True
+    is_above = bool(docs_folder) and within(docs_folder, _folder(config))
+    return not is_above and any(name in _TRIALS for name in names)
 
 
 def _folder(config: str) -> str:

@@ -29,12 +29,13 @@ def gitbook(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     for folder, language in (languages or {root: ""}).items():
         named.add(join_path(folder, list_name), language)
         named.add_home(join_path(folder, _text(structure, "readme") or "README.md"), language)
-    if not named.entries or (is_older and not any(join_path(one, list_name) in files for one in languages or [root])):
+    is_listed = any(join_path(one, list_name) in files for one in languages or [root])
+    if not named.entries or (is_older and not is_listed):
         return None
     return Layout(
         "gitbook", docs_folder, root, Dialect(), ("",), named.entries, redirects=_redirects(settings),
         mounts=tuple(_mounts(languages, root)), html_suffix=is_older, missing_entries=tuple(named.missing),
-        hidden_pages=named.hidden(root),
+        hidden_pages=named.hidden(root) if is_listed else {},
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from service.retrieval.search.analysis import joined_names, parts_of
+from service.retrieval.search.compounds import compound_parts, vocabularies
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,18 @@ def test_names_are_split_into_their_parts(name: str, parts: list[str]) -> None:
 def test_names_with_signs_are_one_word_too() -> None:
     text = "Set retry_delay_secs, --retry-delay-secs or retry.delay.secs in _config."
     assert joined_names(text) == ["retrydelaysecs"]
+
+
+@pytest.mark.parametrize(
+    ("word", "language", "parts"),
+    [
+        ("Datenbankverbindungen", "de", ("datenbank", "verbind")),
+        ("Verbindungsnamen", "de", ("verbind", "nam")),
+        ("Verbindungen", "de", ()),
+        ("Konfiguration", "de", ()),
+        ("Datenbankverbindungen", "en", ()),
+    ],
+)
+def test_compound_has_the_parts_that_the_site_has(word: str, language: str, parts: tuple[str, ...]) -> None:
+    site = vocabularies([("de", "Verbindung zur Datenbank"), ("de", "Namen")])
+    assert compound_parts(word, language, lambda stem: site["de"].get(stem, 0)) == parts

@@ -36,7 +36,7 @@ from service.retrieval.index.stored import FORMAT, MISSING_ENTRIES, PAGES_FILE
 from service.retrieval.index.tables import PageTables
 from service.retrieval.readers.link_names import Links, called
 from service.retrieval.readers.markdown import ParsedPage
-from service.retrieval.search.analysis import indexed
+from service.retrieval.search.compounds import LANGUAGES, vocabularies
 from service.retrieval.search.words import Audience, WordsWriter
 from service.retrieval.site.detection import OWN_INSTRUCTIONS
 from service.retrieval.site.ignore_files import IgnoreRules
@@ -300,7 +300,7 @@ class _Indexing:
 
     def finish(self, folder: Path, layout: Layout, began: float, *, renewed: int) -> IndexReport:
         """Step 4, and what is true of the whole."""
-        words = WordsWriter(folder)
+        words = WordsWriter(folder, vocabularies=vocabularies(self._tables.headings_in(LANGUAGES)))
         for page in self._gone:
             words.remove(page)
         for page in sorted(self._new):
@@ -312,7 +312,7 @@ class _Indexing:
         for page in sorted(self._renamed - self._new):
             title, audience = self._tables.title_of(page)
             words.remove_names(page)
-            words.add_page(page, title, self._names(page, title), audience, self._texts(page, audience))
+            words.add_page(page, title, self._names(page, title), audience, self._texts(words, page, audience))
         words.finish()
         instructions = self._instructions()
         self._report_cut_rules(layout.ignored)
@@ -355,8 +355,8 @@ class _Indexing:
         ]
         words.add_page(page, title, self._names(page, title), audience, texts)
 
-    def _texts(self, page: int, audience: Audience) -> list[str]:
-        return [indexed(section.text, audience.text_language) for section in self._tables.sections_of(page)]
+    def _texts(self, words: WordsWriter, page: int, audience: Audience) -> list[str]:
+        return [words.analysed(section.text, audience) for section in self._tables.sections_of(page)]
 
     def _leave_out(self, page: int) -> None:
         path = self._tables.page_path(page)

@@ -32,7 +32,7 @@ from service.retrieval.index.vectors import meant
 from service.retrieval.material.boilerplate import asks_for_history
 from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
-from service.retrieval.search.named import has_sign
+from service.retrieval.search.named import has_sign, page_titled
 from service.retrieval.search.phrases import phrases_of, sections_with_phrases
 from service.retrieval.search.question import Terms, letters_apart, query_words, read_question
 from service.retrieval.search.ranking import Ranking, coverage, rank_pages, score_sections
@@ -59,8 +59,8 @@ FUSED_PAGES = 120
 MAX_LANGUAGES = 200
 """Tags of languages in filters, whose numbers of sections are kept."""
 MAX_NAMED = 8
-TITLED_PAGES, MAX_TITLE = 20, 100
-"""The pages whose titles are compared with a question, and the characters of such a question."""
+TITLED_PAGES = 20
+"""The pages whose titles are compared with a question."""
 NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
 
@@ -191,14 +191,13 @@ class SiteIndex:
         prefix: bool = False,
     ) -> Ranking | None:
         """Return at least ``count`` pages, if they match, best first; None for a query without a word to search for."""
-        languages = reader.read_in
         if prefix:
             terms = read_unfinished(
-                query, self._words, self._near_terms, languages,
+                query, self._words, self._near_terms, reader.read_in,
                 only_sections=reader.only(SECTIONS), only_pages=reader.only(PAGES),
             )  # fmt: skip
         else:
-            terms = read_question(query, self._words, self._near_terms, languages)
+            terms = read_question(query, self._words, self._near_terms, reader.read_in)
         if not terms.weights:
             return None
         terms = replace(terms, is_about_changes=asks_for_history(query))
@@ -207,23 +206,16 @@ class SiteIndex:
             self._fuse(ranking, nearness)
         phrases = phrases_of(query)
         if phrases:
-            found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS), languages)
-            found = found or sections_with_phrases(self._words, phrases, reader.only(SECTIONS), languages)
+            found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS), reader.read_in)
+            found = found or sections_with_phrases(self._words, phrases, reader.only(SECTIONS), reader.read_in)
             ranking.lead({page: found[page] for page in self.shown(list(found), reader) if page in found})
         self._lead_by_title(ranking, query)
         return ranking
 
     def _lead_by_title(self, ranking: Ranking, query: str) -> None:
-        """Put a page first whose title is the query, letter for letter: ``É`` and ``È`` are one term."""
-        typed = " ".join(query[: 2 * MAX_TITLE].split())
-        first = ranking.candidates[:TITLED_PAGES]
-        if len(first) < 2 or len(typed) > MAX_TITLE:
-            return
-        titles = {row.id: " ".join(row.title.split()) for row in self._pages([each.page for each in first]).values()}
-        exact = [each for each in first if titles.get(each.page) == typed]
-        exact = exact or [each for each in first if titles.get(each.page, "").casefold() == typed.casefold()]
-        if exact:
-            ranking.put_first(exact[0])
+        pages = [candidate.page for candidate in ranking.candidates[:TITLED_PAGES]]
+        rows = self._pages(pages) if len(pages) > 1 else {}
+        ranking.put_first(page_titled(query, {page: rows[page].title for page in pages if page in rows}))
 
     def section_scores(self, ranking: Ranking, pages: Sequence[int], reader: Reader) -> dict[int, float]:
         """Return the scores of all sections of these pages that match, by id."""
@@ -358,15 +350,9 @@ class SiteIndex:
         )
 
     def _highlighted(self, section: Section, terms: Terms) -> Section:
-        wanted = terms.weights.keys()
-
-        def stem(word: str) -> str:
-            return next((term for term in self._words.forms(word, terms.languages) if term in wanted), "")
-
-        title, heading, text = (
-            ranges_in(each, wanted, stem) for each in (section.title, section.heading, section.text)
-        )
-        return replace(section, highlights=Highlights(title, heading, text))
+        wanted, forms = terms.weights.keys(), partial(self._words.forms, languages=terms.languages)
+        shown = (ranges_in(each, wanted, forms) for each in (section.title, section.heading, section.text))
+        return replace(section, highlights=Highlights(*shown))
 
     def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
         heading, path, anchor, text, start, end = row

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -318,6 +318,18 @@ class PageTables:
             "SELECT title, version, language, tags, groups, text_language FROM pages WHERE id = ?", (page,)
         ).fetchone()
         return title, Audience(version, language, _unbracketed(tags), _unbracketed(groups), text_language)
+
+    def headings_in(self, languages: Container[str]) -> Iterator[tuple[str, str]]:
+        """Yield the language and the text of each title and heading of the pages in some languages."""
+        pages = {
+            page: (language, title)
+            for page, language, title in self._db.execute("SELECT id, text_language, title FROM pages")
+            if language in languages
+        }
+        yield from pages.values()
+        for section, heading in self._db.execute("SELECT id, heading FROM sections") if pages else ():
+            if heading and section >> PAGE_SHIFT in pages:
+                yield pages[section >> PAGE_SHIFT][0], heading
 
     def sections_of(self, page: int) -> list[IndexedSection]:
         """The words of a page's sections. Their hashes are renewed on the way, the page's title being part of them."""

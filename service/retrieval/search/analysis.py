@@ -11,6 +11,7 @@ and names as one word follow the text, once each.
 
 import re
 import string
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import tantivy
@@ -67,7 +68,11 @@ def parts_of(name: str) -> list[str]:
     return parts + [part for part in numbered if len(part) >= LEAST_PART]
 
 
-def indexed(text: str, language: str, *, short: bool = False) -> str:
+Parts = Callable[[str, str], Iterable[str]]
+"""A function of a word and its language: the stems of its parts, if it is a compound."""
+
+
+def indexed(text: str, language: str, *, short: bool = False, parts: Parts = lambda _word, _language: ()) -> str:
     """Return a text as the analyzer is given it: with the forms of its words in a language, and once each the parts of
     the names in it, so that "animation frame" finds requestAnimationFrame. ``short``: a title or the like, that a
     single character may stand for.
@@ -79,6 +84,7 @@ def indexed(text: str, language: str, *, short: bool = False) -> str:
     if language != "en" and stemmer_of(language) is not None:
         typed = _splitter().analyze(words)
         found += dict.fromkeys(form for word in dict.fromkeys(typed) for form in forms_of(word, language)[1:])
+        found += dict.fromkeys(part for word in dict.fromkeys(typed) for part in parts(word, language))
         words = " ".join([forms_of(word, language)[0] for word in typed])
     return "\n\n".join([words, "\n".join(found)]) if found else words
 

@@ -5,10 +5,13 @@ Signs are no words: the index of words has none of them, but titles do, "Strict 
 """
 
 import re
+from collections.abc import Mapping
 
 from service.markup.stop_words import stop_words
 
 MAX_SIGNS = 4
+MAX_TITLE = 100
+"""Characters of a question that may be a title."""
 _USE = re.compile(r"\s(?:for|when|in|if|to|with|on|at)\s.*", re.IGNORECASE | re.DOTALL)
 """The purpose that a side is wanted for."""
 _COMPARING = frozenset(
@@ -50,3 +53,17 @@ def signs_of(question: str) -> tuple[str, ...]:
 def has_sign(title: str, sign: str) -> bool:
     """Return whether a title has a sign by itself: ``==`` is no part of ``===``."""
     return re.search(rf"(?<![^\w\s(`'\"]){re.escape(sign)}(?![^\w\s)`'\"])", title) is not None
+
+
+def page_titled(query: str, titles: Mapping[int, str]) -> int | None:
+    """Return the first page whose title is the query letter for letter, or else but for capitals. ``titles``: by page.
+
+    Terms know neither accents nor capitals, so pages named ``É`` and ``È`` rank alike.
+    """
+    typed = " ".join(query[: 2 * MAX_TITLE].split())
+    if len(typed) > MAX_TITLE:
+        return None
+    shown = {page: " ".join(title.split()) for page, title in titles.items()}
+    same = [page for page, title in shown.items() if title == typed]
+    same = same or [page for page, title in shown.items() if title.casefold() == typed.casefold()]
+    return same[0] if same else None

@@ -14,6 +14,7 @@ from msgspec import Struct
 from service.domain.search import QueryWord
 from service.markup.stop_words import stop_words
 from service.retrieval.search.analysis import joined_names, parts_of, words_in
+from service.retrieval.search.compounds import compound_parts
 from service.retrieval.search.words import Words
 from service.retrieval.search.writing_systems import binds, without_phrases
 
@@ -23,8 +24,10 @@ MAX_TERMS = 24
 MAX_READ_WORDS = 400
 PART, JOINED, NEAR = 0.5, 0.5, 0.7
 """Weights of terms that are not words of the question itself: a part of a name, two words as one, a near word."""
-FORM, BINDING = 0.2, 0.2
-"""Weights of further forms of a word: as it stands, or without accents; and of kana that bind a sentence."""
+FORM, BINDING, COMPOUND = 0.2, 0.2, 0.2
+"""Weights of further forms of a word, as it stands or without accents; of kana that bind a sentence; of the parts of a
+compound.
+"""
 ENGLISH = ("en",)
 MAX_CORRECTED = 4
 LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6, 8
@@ -64,6 +67,8 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
         first, *others = words.forms(word, languages)
         _add(weights, [first], BINDING if binds(word) else 1.0)
         _add(further, others, FORM)
+        for language in languages:
+            _add(further, compound_parts(word, language, words.frequency), COMPOUND)
     for word in dict.fromkeys(kept):
         parts = parts_of(word)
         if parts:

@@ -104,10 +104,12 @@ class Ranking(Struct):
             candidate.score += top * best
         self.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
 
-    def put_first(self, candidate: Candidate) -> None:
-        candidate.score = max(each.score for each in self.candidates)
-        self.candidates.remove(candidate)
-        self.candidates.insert(0, candidate)
+    def put_first(self, page: int | None) -> None:
+        """Put a page before all others, if it is one of the candidates."""
+        candidate = next((each for each in self.candidates if each.page == page), None)
+        if candidate is not None:
+            candidate.score = max(each.score for each in self.candidates)
+            self.candidates = [candidate, *(each for each in self.candidates if each is not candidate)]
 
     def best_sections(self, limit: int) -> list[tuple[float, int, Candidate]]:
         """Return the best section of each of the best pages, then further sections of the very best: score, section

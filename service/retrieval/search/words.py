@@ -23,6 +23,7 @@ from service.domain.search import SearchFilter
 from service.markup.languages import known_language
 from service.ports.search_index import NO_FILTER
 from service.retrieval.search.analysis import analyzer, folder, forms_of, indexed
+from service.retrieval.search.compounds import compound_parts
 from service.retrieval.search.writing_systems import spaced
 
 PAGE_SHIFT = 16
@@ -100,8 +101,15 @@ def _searcher(folder: Path, schema: tantivy.Schema) -> tantivy.Searcher:
 class WordsWriter:
     """Writes both indexes into a folder, or into memory; they are complete after ``finish``."""
 
-    def __init__(self, folder: Path | None, *, writer_bytes: int = WRITER_BYTES) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        writer_bytes: int = WRITER_BYTES,
+        vocabularies: Mapping[str, Mapping[str, int]] = {},
+    ) -> None:
+        """``vocabularies``: the site's words, of which compounds are made (``compounds.vocabularies``)."""
+        self._folder, self._vocabularies = folder, vocabularies
         self._indexes: list[tantivy.Index] = []
         for name, schema in (("sections", SECTIONS), ("pages", PAGES)):
             place = None if folder is None else folder / name
@@ -125,8 +133,8 @@ class WordsWriter:
         """Return the section's words as they are indexed, for its page's ``add_page``."""
         document = _document(section, section >> PAGE_SHIFT, audience)
         if heading:
-            document.add_text("heading", indexed(heading, audience.text_language, short=True))
-        words = indexed(body, audience.text_language)
+            document.add_text("heading", self.analysed(heading, audience, short=True))
+        words = self.analysed(body, audience)
         document.add_text("body", words)
         self._sections.add_document(document)
         return words
@@ -134,12 +142,19 @@ class WordsWriter:
     def add_page(self, page: int, title: str, called: str, audience: Audience, texts: Iterable[str] = ()) -> None:
         """``texts``: what ``add_section`` has returned for the page's sections."""
         document = _document(page, page, audience)
-        own = indexed(title, audience.text_language, short=True)
+        own = self.analysed(title, audience, short=True)
         document.add_text("title", own)
         if called:
-            document.add_text("link", indexed(called, audience.text_language, short=True))
+            document.add_text("link", self.analysed(called, audience, short=True))
         document.add_text("text", "\n\n".join([own, *texts]))
         self._pages.add_document(document)
+
+    def analysed(self, text: str, audience: Audience, *, short: bool = False) -> str:
+        return indexed(text, audience.text_language, short=short, parts=self._parts)
+
+    def _parts(self, word: str, language: str) -> Iterable[str]:
+        vocabulary = self._vocabularies.get(language)
+        return compound_parts(word, language, lambda stem: vocabulary.get(stem, 0)) if vocabulary else ()
 
     def finish(self) -> None:
         for writer in self._writers:

@@ -121,6 +121,43 @@ def test_versions_of_mintlify():
     }
 
 
+def test_mintlify_navigation_is_split_into_files_and_hides_parts():
+    docs = {
+        "navigation": {
+            "languages": [
+                {
+                    "language": "en",
+                    "tabs": [
+                        {"tab": "Guide", "groups": [{"group": "A", "root": "a/index", "pages": ["a/b", "gone"]}]},
+                        {"tab": "Old", "hidden": True, "pages": ["old"]},
+                        {"tab": "Help", "hidden": True, "searchable": True, "pages": ["help"]},
+                        {"tab": "API", "openapi": "openapi.json", "pages": ["GET /users"]},
+                    ],
+                },
+                {"$ref": "./nav/de.json"},
+            ]
+        },
+        "redirects": {"$ref": "./redirects.json"},
+    }
+    site = site_of(
+        {
+            "docs.json": json.dumps(docs),
+            "nav/de.json": json.dumps({"language": "de", "pages": [{"$ref": "./more.json"}]}),
+            "nav/more.json": json.dumps({"group": "M", "pages": ["de/a"]}),
+            "redirects.json": json.dumps([{"source": "/before", "destination": "/a/b"}]),
+            **dict.fromkeys(["a/index.mdx", "a/b.mdx", "old.mdx", "help.mdx", "de/a.mdx"], PAGE),
+        }
+    )
+    assert {path: (page.order, page.language, page.is_default) for path, page in site.pages.items()} == {
+        "a/index.mdx": (0, "en", True),
+        "a/b.mdx": (1, "en", True),
+        "help.mdx": (-1, "", True),
+        "de/a.mdx": (2, "de", False),
+    }
+    assert site.missing == ("gone",)
+    assert site.path_of("/before") == "a/b.mdx"
+
+
 def test_docusaurus():
     config = "export default { presets: [['classic', { docs: { routeBasePath: 'manual' } }]] };"
     site = site_of(

@@ -128,7 +128,7 @@ SPHINX = {
 SUMMARY = {"SUMMARY.md": "# Summary\n\n- [A](guide/a.md)\n", "guide/a.md": "# A\n"}
 BOOK = {"book.toml": "[book]\n", **{f"src/{path}": text for path, text in SUMMARY.items()}}
 STARLIGHT = {
-    "astro.config.mjs": "starlight({ sidebar: ['a', { slug: 'b' }] })\n",
+    "astro.config.mjs": "export default defineConfig({integrations: [starlight({sidebar: ['a', {slug: 'b'}]})]})\n",
     "src/content/docs/a.md": "# A\n",
     "src/content/docs/b.md": "# B\n",
 }
@@ -144,7 +144,7 @@ STARLIGHT = {
         (SPHINX, "docs/new.rst", "Add new to the toctree of docs/index.rst."),
         (SUMMARY, "guide/new.md", "Add - [New page](guide/new.md) to SUMMARY.md."),
         (BOOK, "src/guide/new.md", "Add - [New page](guide/new.md) to src/SUMMARY.md."),
-        (STARLIGHT, "src/content/docs/new.md", 'Add "/new", to astro.config.mjs.'),
+        (STARLIGHT, "src/content/docs/new.md", 'Add "new", to astro.config.mjs.'),
     ],
 )
 async def test_new_page_that_no_navigation_names_is_a_warning(files, new, line):

@@ -14,7 +14,7 @@ from service.agent.checks.links.site_view import SiteView
 from service.agent.checks.rules import ADDRESS_TAKEN
 from service.domain.jobs.decider import Problem
 from service.markup.front_matter import FrontMatter, split_front_matter, text_field
-from service.markup.pages import is_page, without_suffix
+from service.markup.pages import is_page
 
 ADDRESS_FIELDS = ("slug", "url", "permalink", "id")
 
@@ -75,8 +75,11 @@ def _taken(
         if others:
             message = f"The address {page.url} is the one of {others[0]}, too{_source(given[path])}."
             found.append(ADDRESS_TAKEN.problem(path, message))
-        elif now.layout.kind == "docusaurus" and (same := _same_id(path, by_folder[dirname(path)], front_matter)):
-            message = f"The id {_id(path, given[path])!r} is the one of {same}, too. Two pages need two ids."
+            continue
+        own = _id(path, now, given[path])
+        same = (other for other in by_folder[dirname(path)] if other != path)
+        if own is not None and (other := next((o for o in same if _id(o, now, front_matter(o)) == own), None)):
+            message = f"The id {own[1]!r} is the one of {other}, too. Two pages need two ids."
             found.append(ADDRESS_TAKEN.problem(path, message))
     return found
 
@@ -100,11 +103,9 @@ def _source(front_matter: FrontMatter) -> str:
     return f": its front matter has {name}: {text_field(front_matter, name)}" if name else ""
 
 
-def _same_id(path: str, beside: Sequence[str], front_matter: Callable[[str], FrontMatter]) -> str | None:
-    """Return another page of the folder that has the same id; Docusaurus adds the folder to both."""
-    wanted = _id(path, front_matter(path))
-    return next((other for other in beside if other != path and _id(other, front_matter(other)) == wanted), None)
-
-
-def _id(path: str, front_matter: FrontMatter) -> str:
-    return text_field(front_matter, "id") or without_suffix(path).rpartition("/")[2]
+def _id(path: str, now: SiteView, front_matter: FrontMatter) -> tuple[str, str] | None:
+    """Return the set of documents that a page is one of, and its id there; None where pages have no ids."""
+    documents = now.layout.document_set(path)
+    if documents is None or documents.style != "docusaurus":
+        return None
+    return documents.folder, documents.id_of(path[len(documents.folder) :].lstrip("/"), front_matter)

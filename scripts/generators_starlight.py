@@ -29,7 +29,7 @@ def build(sample: Path, work: Path) -> BuiltSite:
     )
 
 
-def built_site(sample: Path, built: Path, part: str, links: str) -> BuiltSite:
+def built_site(sample: Path, built: Path, part: str, links: str, title: str = "//h1") -> BuiltSite:
     """Return the pages of a folder that was built. Each source has a sentence with a word of its own."""
     texts = {path: path.read_text() for path in sample.rglob("*.md*") if path.is_file()}
     sources = {match[1]: path for path, text in texts.items() if (match := _OWN.search(text)) is not None}
@@ -52,9 +52,9 @@ def built_site(sample: Path, built: Path, part: str, links: str) -> BuiltSite:
         before = found.pages.get(path)
         if before is not None and _nearness(before.url, path, base) >= _nearness(url, path, base):
             continue  # shown in place of a translation
-        heading = tree.xpath("//h1")
-        title = " ".join(heading[0].text_content().split()) if heading else ""
-        found.pages[path] = BuiltPage(url.rstrip("/") or "/", title, text)
+        heading = tree.xpath(title)
+        shown = " ".join(heading[0].text_content().split()) if heading else ""
+        found.pages[path] = BuiltPage(url.rstrip("/") or "/", shown, text)
     by_url = {page.url.rstrip("/"): path for path, page in found.pages.items()}
     for listed in navigation:
         paths = list(dict.fromkeys(by_url[url] for url in listed if url in by_url))

@@ -17,6 +17,7 @@ from service.retrieval.site.generators.mdbook import mdbook
 from service.retrieval.site.generators.mdn import mdn
 from service.retrieval.site.generators.mintlify import mintlify
 from service.retrieval.site.generators.mkdocs import mkdocs
+from service.retrieval.site.generators.nextra import nextra
 from service.retrieval.site.generators.plain import plain
 from service.retrieval.site.generators.sphinx import sphinx
 from service.retrieval.site.generators.starlight import starlight
@@ -39,6 +40,7 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("gitbook", re.compile(r"(?:^|/)(?:\.gitbook\.ya?ml|book\.json)$")),
     ("antora", re.compile(r"(?:^|/)antora\.yml$")),
     ("starlight", re.compile(r"(?:^|/)astro\.config\.[cm]?[jt]s$")),
+    ("nextra", re.compile(r"(?:^|/)next\.config\.[cm]?[jt]s$")),
     ("mkdocs", re.compile(r"(?:^|/)mkdocs\.ya?ml$")),
     ("sphinx", re.compile(r"(?:^|/)conf\.py$")),
     (
@@ -48,7 +50,7 @@ _CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "astro.", "mkdocs.", "conf.", "hugo.",
+_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "astro.", "next.", "mkdocs.", "conf.", "hugo.",
                  "config.", "book.", ".gitbook.", "antora.")  # fmt: skip
 """Beginnings of the names of all of these: so only few files are compared with each pattern."""
 _VITEPRESS = ".vitepress/config"
@@ -176,6 +178,7 @@ def _distance(folder: str, docs_folder: str) -> int:
 _READERS: Mapping[str, Callable[[str, frozenset[str], Read, str], Layout | None]] = {
     "mintlify": mintlify,
     "docusaurus": docusaurus,
+    "nextra": nextra,
     "starlight": starlight,
     "mkdocs": mkdocs,
     "hugo": hugo,

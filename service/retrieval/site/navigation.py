@@ -180,7 +180,7 @@ def site_page(layout: Layout, page: Placed, base: str, entry: NavEntry | None = 
     titles = (
         (entry.title, page.title) if layout.kind == "mkdocs" or not page.has_own_title else (page.title, entry.title)
     )
-    if layout.kind in ("vitepress", "sphinx"):  # their lists of pages have names of their own, which are no titles
+    if layout.kind in ("vitepress", "sphinx", "nextra"):  # their lists have names of their own, which are no titles
         titles = (page.title, entry.title)
     title = next(filter(None, titles), "") or _title_of(page.path)
     documents = layout.document_set(page.path)

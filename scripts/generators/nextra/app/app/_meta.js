@@ -1,0 +1,5 @@
+export default {
+  index: 'Home',
+  docs: 'Documentation',
+  about: { title: 'About us', type: 'page' },
+};

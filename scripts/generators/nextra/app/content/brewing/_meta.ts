@@ -1,0 +1,5 @@
+const meta: Record<string, string> = {
+  water: 'Hot water',
+};
+
+export default meta;

@@ -11,7 +11,7 @@ from scripts.generators_compare import BuiltPage, BuiltSite
 PACKAGES = (
     "mkdocs==1.6.1", "mkdocs-material==9.5.49", "pymdown-extensions==10.14", "mkdocs-awesome-pages-plugin==2.10.1",
     "mkdocs-literate-nav==0.6.1", "mkdocs-static-i18n==1.2.3", "mkdocs-macros-plugin==1.3.7", "mdx-include==1.4.2",
-    "markdown-include-variants==0.0.8",
+    "markdown-include-variants==0.0.8", "mkdocs-awesome-nav==3.1.2", "mkdocs-include-markdown-plugin==7.1.5",
 )  # fmt: skip
 _PAGE = "//article | //*[@role='main']"
 _BUILD = """

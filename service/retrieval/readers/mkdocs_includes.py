@@ -33,7 +33,7 @@ _BRACES = re.compile(
     r"(?:\|[^\n!]{0,50})?!\}"
 )
 _CALL = re.compile(
-    r"(?P<before>[^\n]*?)\{%-?[ \t]*include(?:-markdown)?\s+(?P<quote>[\"'])(?P<name>[^\"'\n]{1,500})(?P=quote)"
+    r"(?P<before>[^\n]*?)\{%-?\s*include(?:-markdown)?\s+(?P<quote>[\"'])(?P<name>[^\"'\n]{1,500})(?P=quote)"
     r"(?P<options>(?:[^%]|%(?!\})){0,2000})%\}(?P<rest>.*)",
     re.DOTALL,
 )

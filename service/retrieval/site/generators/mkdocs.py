@@ -175,9 +175,13 @@ def _entries(layout: Layout, settings: Settings, files: frozenset[str], read: Re
     folders += [mount for mount in layout.mounts if mount[3] != layout.default_language]
     found: dict[str, NavEntry] = {}
     pages = [name for name in files if layout.is_page(name)]
+    not_in_nav = settings.get("not_in_nav")
+    hidden = ignore_rules(not_in_nav.splitlines() if isinstance(not_in_nav, str) else ())
     plugins = _named(settings.get("plugins"))
     for folder, _, _, language in folders or [(layout.root, "", "", "")]:
         own = [name for name in pages if within(name, folder)]
+        if hidden.lines and not settings.get("nav"):
+            own = [name for name in own if not hidden.ignores(name[len(folder) :].lstrip("/"))]
         is_default = language == layout.default_language or not language
         for path, title in navigation(folder, own, plugins, settings.get("nav"), read):
             if path not in found:

@@ -257,6 +257,9 @@ def _strings(nav: Sequence[object]) -> Iterator[str]:
 def _sorted(children: Sequence[str], settings: Mapping[str, object]) -> list[str]:
     """Return them as ``order`` and ``sort_type`` say; by title is by name here, the titles being unread."""
     order, kind = settings.get("order"), settings.get("sort_type")
+    sort = settings.get("sort")
+    if isinstance(sort, dict):  # of awesome-nav, which sorts names with numbers as people do
+        order, kind = sort.get("direction") or "asc", sort.get("type") or "natural"
     if not (order or kind or settings.get("order_by")):
         return list(children)
     return sorted(children, key=_natural if kind == "natural" else basename, reverse=order == "desc")

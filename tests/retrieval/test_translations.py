@@ -209,3 +209,10 @@ async def test_languages_of_a_navigation_are_no_older_versions(indexed):
     await indexed.fill({"docs.json": json.dumps(docs), "a.mdx": ENGLISH, "de/a.mdx": GERMAN, "de/b.mdx": GERMAN})
     found = await indexed.index.search(DOMAIN, "Wo werden Schlüssel angezeigt?", explain=True)
     assert [section.explanation.place for section in found.sections] == [1.0, 1.0]
+
+
+async def test_one_page_in_another_language_makes_no_site_in_two(indexed):
+    await indexed.fill({"fr.md": FRENCH, **{f"{number}.md": ENGLISH for number in range(60)}})
+    found = await indexed.index.search(DOMAIN, "Comment créer une clé ?", explain=True)
+    assert found.sections[0].path == "fr.md"
+    assert found.sections[0].explanation.reader_language == ""

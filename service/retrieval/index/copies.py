@@ -6,7 +6,8 @@ one; among the versions in that language, that of the page which is open, else t
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,6 +16,8 @@ from service.retrieval.search.ranking import Ranking
 from service.retrieval.search.reader import KINDRED, Open, Reader
 from service.retrieval.search.words import PAGE_SHIFT, Hit
 
+LEAST_SHARE = 0.02
+"""The part of a site's pages that a language needs which only their texts show: a page of names may look like any."""
 AFTER = 0.99
 """The part of the last page's score that other versions of pages have at most: they come after all others."""
 COLUMNS = "id, language, text_language, version, copy_group"
@@ -49,7 +52,7 @@ class Copies:
             if group:
                 self._group[page] = group
                 self._members.setdefault(group, []).append(page)
-        self.languages = {known_language(kind.place) or kind.text for kind in kinds.values()} - {""}
+        self.languages = _languages(self._kinds.values())
         """Languages of the site."""
         self.translated = self._translated()
         """Languages that have a copy of a page in another one."""
@@ -147,6 +150,13 @@ class Copies:
         version = self._kinds[found[0]].version
         same = [page for page in fit if page in found or self._kinds[page].version == version]
         return (open_ or same or fit)[0]
+
+
+def _languages(kinds: Collection[Kind]) -> frozenset[str]:
+    """Return the languages that the site says its pages are in, and those that several texts show by themselves."""
+    placed = {known_language(kind.place) for kind in set(kinds)} - {""}
+    shown = Counter(kind.text for kind in kinds if not known_language(kind.place))
+    return frozenset(placed.union(text for text, count in shown.items() if count >= LEAST_SHARE * len(kinds)))
 
 
 def _take_over(ranking: Ranking, shown: int, page: int, *, same: bool) -> None:

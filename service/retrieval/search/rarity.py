@@ -33,7 +33,7 @@ def known_part(query: str, words: Words, language: str, own: Query) -> float:
     """Return the part of a question's first words that the sections in a language have, as they are typed and by their
     stems: 0 .. 1. Kindred languages share stems.
     """
-    typed = dict.fromkeys(words_of_question(query, [language])[:MOST_KNOWN])
+    typed = dict.fromkeys(words_of_question(query)[:MOST_KNOWN])
     terms = [term for word in typed for term in (words.stem(word), words.stem(word, language)) if term]
     counts = [_count(words, Query.boolean_query([(Occur.Must, _body(term)), (Occur.Must, own)])) for term in terms]
     return sum(count / (count + FEW) for count in counts) / len(counts) if counts else 0.0

@@ -14,6 +14,7 @@ from html import unescape
 
 from service.markup import python_markdown
 from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.fences import code_span
 from service.markup.front_matter import FrontMatter, text_field
 from service.markup.slugs import slug
 from service.markup.syntax import ATTRIBUTE, ATTRIBUTES, is_component
@@ -145,7 +146,7 @@ class Cleaner:
 
     def _kept(self, match: re.Match[str]) -> str:
         if match["shown"] is not None:
-            return f"{{{{{match[0][2]} {match['inner'].strip()} {match[0][-3]}}}}}"
+            return code_span(f"{{{{{match[0][2]} {match['inner'].strip()} {match[0][-3]}}}}}")
         if match["shortcode"] is not None:
             return self._shortcode(match["call"].rstrip(">% \t"))
         if match["liquid"] is not None:

@@ -6,7 +6,13 @@ from service.retrieval.site.detection import detect_layout
 from service.retrieval.site.left_out import MAX_EXCLUDED, excluded
 from tests.retrieval.sites import build
 
-HUGO = {"hugo.toml": "", "content/_index.md": "", "content/vendor/a.md": "", "content/build/dist/b.md": ""}
+HUGO = {
+    "hugo.toml": "",
+    "layouts/shortcodes/note.html": "",
+    "content/_index.md": "",
+    "content/vendor/a.md": "",
+    "content/build/dist/b.md": "",
+}
 
 
 def laid_out(names, *, docs_folder=""):

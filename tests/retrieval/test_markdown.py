@@ -188,7 +188,7 @@ def test_mdx_noise_is_not_shown(source, expected):
         ("{{< note >}}\nMind it.\n{{< /note >}}", "Mind it."),
         ('{{% tab name="Linux" %}}\nRun it.\n{{% /tab %}}', "Linux\nRun it."),
         ('## {{% heading "whatsnext" %}}\n\nMore.', "## whatsnext\n\nMore."),
-        ("Show {{</* note */>}}.", "Show {{< note >}}."),
+        ("Show {{</* note */>}}.", "Show `{{< note >}}`."),
         ('{% hint style="info" %}\nMind it.\n{% endhint %}', "Mind it."),
         ('{% tab title="Linux" %}\nRun it.\n{% endtab %}', "Linux\nRun it."),
         ("{{< comment >}}\nhidden\n{{< /comment >}}\nText.", "Text."),

@@ -59,7 +59,7 @@ def page_of(text: str, path: str = "content/docs/page.md", **more: str) -> Parse
         ("{{< unknown a=b >}}Inner {{< gone 1 2 >}}text.{{< /unknown >}}", "Inner text."),
         ("{{< comment >}}\nUnseen.\n{{< /comment >}}\nSeen.", "Seen."),
         ("`{{</* note */>}}` and {{%/* tip */%}}\n\n```\n{{</* a \"b\" */>}}\n```",
-         '`{{< note >}}` and {{% tip %}}\n\n```\n{{< a "b" >}}\n```'),
+         '`{{< note >}}` and `{{% tip %}}`\n\n```\n{{< a "b" >}}\n```'),
         ("Text.\n{.wide #a}\n\n> Quote.\n{cite=x}", "Text.\n\n> Quote."),
     ],
 )  # fmt: skip

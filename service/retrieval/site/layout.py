@@ -134,6 +134,8 @@ class Layout(Struct, frozen=True, dict=True):
             return self.hidden_pages[path]
         inside = self._mounted(path)
         if inside is None:
+            if lowered.endswith((".html", ".htm")):
+                return None
             return f"Outside {self.root or 'the documentation'}, where the site has its pages."
         documents = self.document_set(path)
         excluded = documents.why_excluded(path[len(documents.folder) :].lstrip("/")) if documents is not None else ""

@@ -23,6 +23,8 @@ FILES = {
     "rst": ("a.rst", {}),
     "html": ("a.html", {}),
     "notebook": ("a.ipynb", {}),
+    "vitepress": ("docs/a.md", {"docs/.vitepress/config.js": "", "docs/b.md": "# c\n" * 9}),
+    "mdbook": ("src/a.md", {"book.toml": "", "src/SUMMARY.md": "[a](a.md)", "src/b.md": "b\n" * 9}),
     "yaml": ("openapi.yaml", {}),
 }
 Shape = tuple[str, str, str]
@@ -62,6 +64,19 @@ SHAPES: dict[str, list[Shape]] = {
     "mdx": [("", "import a from 'b'\n", ""), ("", "export const a = {\n", ""), ("", "<A title='b'>", "")],
     "hugo": [("{{<", " ", ""), ("", "{{< a ", ""), ("{{< a ", "b=", " >}}"), ("# ", "-", "")],
     "mkdocs": [("", "# a_1\n", ""), ("", '--8<-- "a"\n', ""), ("", '=== "a"\n    b\n', "")],
+    "vitepress": [
+        ("", "{{", ""),
+        ("{{", "{a}", ""),
+        ("", "> [!NOTE]\n", ""),
+        ("", "<!--@include: ", ""),
+        ("", "<<< @/b.md\n", ""),
+        ("```js ", "[a", "\nb\n```"),
+        ("```js\n", "// [!code a] ", "\n```"),
+        ("```js\n", " ", "// [!code\n```"),
+        ("::: tip ", "{a", "\n"),
+        ("", "<!--@include: ./b.md#c-->", ""),
+    ],
+    "mdbook": [("", "{{#include b.md}}", ""), ("", "{{#a ", ""), ("```rust\n", "# a\n", "```")],
     "mdn": [("", "{{a('b')}}", ""), ("", "- a\n  - : b\n", "")],
     "rst": [
         ("", "x\n=\n\n", ""),

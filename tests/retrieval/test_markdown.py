@@ -335,11 +335,24 @@ FRAGMENTS = st.sampled_from(
             "](",
         ),
         *("`", "import x from 'y'\n", "export const a = {\n", ":::note\n", "!!! tip\n", "|a|b|\n", "é", "\t", "\r\n"),
-        *("\x0b", "\u2028", "<script>", "</script>", "{% x %}"),
+        *(
+            "\x0b",
+            "\u2028",
+            "<script>",
+            "</script>",
+            "{% x %}",
+            "layout: home\n",
+            "> [!TIP] ",
+            "[[toc]]\n",
+            "// [!code a]",
+        ),
     ]
 )
 PAGES = st.lists(FRAGMENTS | st.text(max_size=8), max_size=60).map("".join)
-DIALECTS = st.builds(Dialect, mdx=st.booleans(), shortcodes=st.booleans(), slugs=st.sampled_from(["github", "python"]))
+DIALECTS = st.builds(
+    Dialect, mdx=st.booleans(), shortcodes=st.booleans(), vue=st.booleans(), book=st.booleans(),
+    slugs=st.sampled_from(["github", "python", "vitepress"]),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

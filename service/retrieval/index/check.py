@@ -98,12 +98,17 @@ def _not_in_navigation(db: sqlite3.Connection) -> Iterator[Finding]:
         yield Finding(path, f"The navigation does not name it; its address is {url}.")
 
 
+_IN_HEADINGS = frozenset(("shortcode", "attributes", "include"))
+"""Kinds that are looked for in headings, which have lost the marks of code."""
+
+
 def _leftovers(db: sqlite3.Connection) -> Iterator[Finding]:
     for path, heading, text, line in db.execute(
         "SELECT pages.path, heading, text, start_line FROM sections"  # noqa: S608  (a number of ours)
         f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} ORDER BY pages.path, sections.id"
     ):
-        for one in leftovers(f"{heading}\n\n{zlib.decompress(text).decode()}"):
+        in_heading = [one for one in leftovers(heading) if one.kind in _IN_HEADINGS]
+        for one in (*in_heading, *leftovers(zlib.decompress(text).decode())):
             yield Finding(path, f"{one.kind}: {one.text}", line)
 
 

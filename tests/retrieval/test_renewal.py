@@ -221,6 +221,18 @@ def test_front_matter_of_hugo_is_renewed_for_the_whole_site(tmp_path, change):
     assert contents(tmp_path / "after") == contents(tmp_path / "whole")
 
 
+def test_position_of_a_page_of_docusaurus_moves_the_others(tmp_path):
+    files = {f"docs/k{number}.md": f"# Kite {number}\n\nFly.\n" for number in range(10)}
+    files |= {"docusaurus.config.js": "export default {presets: [['classic', {docs: {path: 'docs'}}]]};\n"}
+    change: Change = {"docs/k7.md": "---\nsidebar_position: 1\n---\n\n# Kite 7\n\nFly.\n"}
+    build(files, tmp_path / "before")
+    report = renew(tmp_path / "before", tmp_path / "after", after(files, change), change, docs_folder="")
+    build(after(files, change), tmp_path / "whole", commit="2" * 40)
+    assert report is not None
+    assert report.read == 1
+    assert contents(tmp_path / "after") == contents(tmp_path / "whole")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -29,6 +29,16 @@ SITE_FILES = frozenset(
         "docusaurus.config.js",
         "docusaurus.config.ts",
         "docusaurus.config.mjs",
+        "docusaurus.config.cjs",
+        "docusaurus.config.mts",
+        "versions.json",
+        "astro.config.mjs",
+        "astro.config.js",
+        "astro.config.ts",
+        "astro.config.mts",
+        "next.config.mjs",
+        "next.config.js",
+        "next.config.ts",
         "sidebars.js",
         "sidebars.ts",
         "sidebars.json",
@@ -56,7 +66,6 @@ SITE_FILES = frozenset(
         ".gitbook.yaml",
         "antora.yml",
         "zensical.toml",
-        "astro.config.mjs",
         "_quarto.yml",
         "SUMMARY.md",
         "_toc.yml",
@@ -67,8 +76,13 @@ SITE_FILES = frozenset(
 """Configuration of a documentation site, looked for in the folders above its pages too."""
 
 
-SITE_FOLDERS = ("config/_default", "config/production", "layouts/shortcodes", "layouts/_shortcodes", "i18n")
-"""Folders of a site of Hugo that lie beside its pages, looked for in the folders above them."""
+SITE_FOLDERS = (
+    "config/_default", "config/production", "layouts/shortcodes", "layouts/_shortcodes", "i18n", "website", "site",
+    "docusaurus",
+)  # fmt: skip
+"""Folders that lie beside the pages, looked for in the folders above them: of a site of Hugo, and those that
+configurations of Docusaurus usually are in.
+"""
 MAX_SITE_FILES = 300
 """Limit for the files of each such folder."""
 

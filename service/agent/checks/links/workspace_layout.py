@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from service.agent.workspace import Workspace
+from service.domain.errors import Unavailable
 from service.retrieval.site.navigation import Layout, detect_layout
 
 MAX_READ = 20_000
@@ -23,7 +24,10 @@ async def workspace_layout(workspace: Workspace, paths: Sequence[str], *, base: 
             return None
         asked.add(name)
         text = workspace.base_text(name) if base else workspace.text(name)
-        found = asyncio.run_coroutine_threadsafe(text, loop).result(READ_SECONDS)
+        try:
+            found = asyncio.run_coroutine_threadsafe(text, loop).result(READ_SECONDS)
+        except TimeoutError as error:
+            raise Unavailable(f"Reading {name} took longer than {READ_SECONDS} s. Try again later.") from error
         return found.encode(errors="replace") if found is not None else None
 
     layout = await asyncio.to_thread(detect_layout, files, read, docs_folder=workspace.docs_folder)

@@ -56,8 +56,12 @@ class Copies:
         """Languages of the site."""
         self.translated = self._translated()
         """Languages that have a copy of a page in another one."""
-        self.most = max((len(members) for members in self._members.values()), default=1)
-        """Pages of the largest group."""
+        self.exist = bool(self._members)
+        self.most = max((self._versions(members) for members in self._members.values()), default=1)
+        """Versions of a page in one language, at most."""
+
+    def _versions(self, members: Sequence[int]) -> int:
+        return max(Counter((self._kinds[page].place, self._kinds[page].text) for page in members).values())
 
     def _translated(self) -> frozenset[str]:
         found: set[str] = set()
@@ -144,8 +148,9 @@ class Copies:
 
     def _best(self, found: Sequence[int], further: Sequence[int], reader: Reader) -> int:
         """Return the page for the reader. ``found``: by the question, the best first; ``further``: other copies."""
-        level = max(self.level(page, reader) for page in (*found, *further))
-        fit = [page for page in (*found, *further) if self.level(page, reader) == level]
+        levels = {page: self.level(page, reader) for page in (*found, *further)}
+        best = max(levels.values())
+        fit = [page for page, level in levels.items() if level == best]
         open_ = [page for page in fit if reader.version and self._kinds[page].version == reader.version]
         version = self._kinds[found[0]].version
         same = [page for page in fit if page in found or self._kinds[page].version == version]

@@ -246,7 +246,7 @@ class SiteIndex:
             ranking.add(others)
             first += self._copies.foreign(further, reader)
         self._reward_place(ranking, first, current_path, reader)
-        if self._copies.most > 1:
+        if self._copies.exist:
             allowed = partial(self._allowed, reader=reader)
             first = self._copies.collapse(ranking, first, reader, allowed, self._section_count)
         ranking.choose(first)

@@ -31,6 +31,8 @@ from service.retrieval.index.own_vectors import OwnVectors
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.material.boilerplate import asks_for_history
+from service.retrieval.readers.entries import Entry, decode_entries
+from service.retrieval.search.entries import entry_named, narrowed
 from service.retrieval.search.fusion import join_meaning, join_own
 from service.retrieval.search.highlights import ranges_in
 from service.retrieval.search.named import has_sign, page_titled
@@ -342,18 +344,17 @@ class SiteIndex:
         picked = ranking.best_sections(limit)
         top = picked[0][0] if picked else 1.0
         rows = self._pages([candidate.page for _, _, candidate in picked])
-        texts = self._rows([section for _, section, _ in picked])
-        return tuple(
-            self._section(
-                texts[section],
-                rows[candidate.page],
-                score / top if top > 0 else 1.0,
-                explained(self._words, self._copies, ranking, candidate, section, explained_to)
-                if explained_to is not None
-                else None,
-            )
-            for score, section, candidate in picked
-        )
+        ids = [section for _, section, _ in picked]
+        texts, entries = self._rows(ids), self._entries(ids)
+        shown = []
+        for score, id_, candidate in picked:
+            why = None
+            if explained_to is not None:
+                why = explained(self._words, self._copies, ranking, candidate, id_, explained_to)
+            section = self._section(texts[id_], rows[candidate.page], score / top if top > 0 else 1.0, why)
+            entry = entry_named(entries.get(id_, ()), section, ranking.terms, self._words)
+            shown.append(narrowed(section, entry) if entry is not None else section)
+        return tuple(shown)
 
     def _highlighted(self, section: Section, terms: Terms) -> Section:
         wanted, forms = terms.weights.keys(), partial(self._words.forms, languages=terms.languages)
@@ -385,6 +386,11 @@ class SiteIndex:
                 f" FROM sections WHERE id IN ({asked}) ORDER BY id"
             )
         }
+
+    def _entries(self, sections: Sequence[int]) -> dict[int, tuple[Entry, ...]]:
+        asked = ",".join(map(str, sections))
+        found = self._db.execute(f"SELECT id, entries FROM sections WHERE id IN ({asked}) AND entries != ''")  # noqa: S608  (numbers)
+        return {section: decode_entries(entries) for section, entries in found}
 
     # Pages
 

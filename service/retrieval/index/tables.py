@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from service.domain.sites import Skipped
@@ -19,6 +20,7 @@ from service.markup.prose import words_of
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
 from service.retrieval.material.boilerplate import says_history
+from service.retrieval.readers.entries import decode_entries
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.search.words import PAGE_SHIFT, Audience
 from service.retrieval.site.navigation import Layout, Placed, Site, SitePage, is_external
@@ -44,6 +46,7 @@ CREATE TABLE addresses(key TEXT PRIMARY KEY, page INTEGER NOT NULL, is_url INTEG
 CREATE TABLE sections(
     id INTEGER PRIMARY KEY, heading TEXT NOT NULL, heading_path TEXT NOT NULL, anchor TEXT NOT NULL,
     text BLOB NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
+    entries TEXT NOT NULL, -- as JSON
     hash BLOB
 );
 -- Every file of the commit, what git calls its content, its page, and whether it said how the site is laid out.
@@ -69,6 +72,8 @@ class IndexedSection(Struct, frozen=True, gc=False):
     id: int
     headings: tuple[str, ...]
     text: str
+    terms: tuple[str, ...] = ()
+    """That it explains one by one."""
 
 
 class PageTables:
@@ -177,7 +182,7 @@ class PageTables:
             ),
         )
         self._db.executemany(
-            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (
                 (
                     page << PAGE_SHIFT | number,
@@ -187,6 +192,7 @@ class PageTables:
                     _packed(section.text),
                     section.start_line,
                     section.end_line,
+                    msgspec.json.encode(section.entries).decode() if section.entries else "",
                 )
                 for number, section in enumerate(sections)
             ),
@@ -335,14 +341,15 @@ class PageTables:
         """The words of a page's sections. Their hashes are renewed on the way, the page's title being part of them."""
         title, description = self._db.execute("SELECT title, description FROM pages WHERE id = ?", (page,)).fetchone()
         found, hashes = list[IndexedSection](), []
-        for section, heading_path, text in self._db.execute(
-            "SELECT id, heading_path, text FROM sections WHERE id BETWEEN ? AND ?", section_ids(page)
+        for section, heading_path, text, entries in self._db.execute(
+            "SELECT id, heading_path, text, entries FROM sections WHERE id BETWEEN ? AND ?", section_ids(page)
         ):
             body, headings = words_of(zlib.decompress(text).decode()), tuple(json.loads(heading_path))
             hashes.append((content_hash(title, headings, body), section))
             if section == page << PAGE_SHIFT and description and description not in body:
                 body = f"{description}\n{body}"
-            found.append(IndexedSection(section, headings, body))
+            terms = tuple(entry.term for entry in decode_entries(entries)) if entries else ()
+            found.append(IndexedSection(section, headings, body, terms))
         self._db.executemany("UPDATE sections SET hash = ? WHERE id = ?", hashes)
         return found
 

@@ -22,6 +22,7 @@ from service.markup.prose import MAX_HEADING, MAX_LINKS, Cleaner, plain, shown_w
 from service.markup.shown_code import shown_code
 from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
+from service.retrieval.readers.entries import Entry, entries_of, located
 from service.retrieval.readers.expansion import expanded
 from service.retrieval.readers.includes import Files, Include, OtherFiles
 from service.retrieval.readers.sphinx.myst import SphinxPage
@@ -58,6 +59,8 @@ class PageSection(Struct, frozen=True):
     text: str
     start_line: int
     end_line: int
+    entries: tuple[Entry, ...] = ()
+    """The rows, options and definitions in it."""
 
 
 class ParsedPage(Struct, frozen=True, gc=False):
@@ -287,9 +290,12 @@ class _Reader:
             first = start if index == 0 else group[0][0]
             after = groups[index + 1][0][0] if index + 1 < len(groups) else end
             text = "\n\n".join(text for _, _, text in group)
-            sections.append(
-                PageSection(heading, path, anchor, text, 1 + self._number(first), 1 + self._number(after - 1))
-            )
+            begins, ends = 1 + self._number(first), 1 + self._number(after - 1)
+            entries = entries_of(text)
+            if entries:
+                numbers = [1 + self._number(line) for line in range(first, after)]
+                entries = located(entries, self._lines[first:after], numbers)
+            sections.append(PageSection(heading, path, anchor, text, begins, ends, entries))
 
     def _parts(self, start: int, end: int) -> list[tuple[int, int, str]]:
         """Cleaned blocks of prose and whole blocks of code between two lines, none of them empty."""

@@ -3,13 +3,16 @@ Markdown, which has a reader of its own, are made here, by the same rules.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.markup.fences import fenced
 from service.markup.front_matter import FrontMatter
 from service.markup.prose import MAX_HEADING, MAX_LINKS
+from service.retrieval.readers.entries import Entry, entries_of
 from service.retrieval.readers.markdown import MAX_SECTION, Link, PageSection, ParsedPage
 
 MAX_HEADINGS = 10_000
@@ -113,8 +116,25 @@ def _sections(part: _Part, names: tuple[str, ...], end: int) -> list[PageSection
         first = part.first if index == 0 else group[0].first
         last = max(first, groups[index + 1][0].first - 1) if index + 1 < len(groups) else max(first, end)
         text = "\n\n".join(block.text for block in group)
-        found.append(PageSection(part.heading, names, part.anchor, text, first, last))
+        found.append(PageSection(part.heading, names, part.anchor, text, first, last, _entries(text, group)))
     return found
+
+
+def _entries(text: str, blocks: Sequence[_Block]) -> tuple[Entry, ...]:
+    """Return the entries of a section that these blocks make, each with its lines, or with those of its block."""
+    above, tops = 0, list[int]()
+    for block in blocks:
+        tops.append(above)
+        above += block.text.count("\n") + 2
+    found = []
+    for entry in entries_of(text):
+        at = bisect_right(tops, entry.first) - 1
+        block = blocks[at]
+        start, end = block.first, block.last
+        if block.text.count("\n") == end - start:
+            start, end = start + entry.first - tops[at], min(end, start + entry.after - 1 - tops[at])
+        found.append(replace(entry, start_line=start, end_line=end))
+    return tuple(found)
 
 
 def _grouped(blocks: Sequence[_Block]) -> list[list[_Block]]:

@@ -19,6 +19,8 @@ TITLE, HEADINGS, LINKS, BODY, PAGE, PAIRS = 1.0, 0.3, 1.0, 1.0, 0.8, 0.4
 """DESIGN has 1, 0.5, 0.5, 1. Fitted on all kinds of questions of ten corpora (``scripts/bench search``): nine of ten
 times the same weights are best when one corpus is left out, and it gains by them, too.
 """
+ENTRY = 0.3
+"""The weight of a term that is a row or an item by itself; among terms, rarity is the measure."""
 NEXT_SECTIONS, NEXT_PART = 3, 0.25
 OWN_HEADINGS, OWN_PAIRS = 0.5, 0.25
 """The weights where sections of some pages are compared, and not pages."""
@@ -137,7 +139,7 @@ def rank_pages(
     ranking = Ranking(terms)
     body = {term: terms.weights[term] for term in _affordable(words, terms.weights)}
     for hit in words.best_sections({"body": (BODY, body), "heading": (HEADINGS, terms.weights)}, only_sections,
-                                   SECTIONS_READ):  # fmt: skip
+                                   SECTIONS_READ, entry_points(words, terms)):  # fmt: skip
         ranking.sections.setdefault(hit.id >> PAGE_SHIFT, []).append(hit)
     for page, found in ranking.sections.items():
         score = found[0].score
@@ -154,6 +156,22 @@ def rank_pages(
     first = heapq.nlargest(max(PAIRED_PAGES, count), ranking.scores, key=ranking.scores.__getitem__)
     _reward_pairs(words, ranking, first[:PAIRED_PAGES])
     return ranking, first
+
+
+def entry_points(words: Words, terms: Terms) -> dict[str, float]:
+    """Return the points of a section that explains a term of the question in a row or item of its own, by that term.
+
+    BM25 cannot say it: one row's words are few among those of a long table.
+    """
+    after = dict(terms.pairs)
+    runs: list[tuple[str, ...]] = [(term,) for term in terms.weights]
+    runs += list(terms.pairs)
+    runs += [(first, second, after[second]) for first, second in terms.pairs if second in after]
+    return {
+        key: ENTRY * sum(terms.weights[term] * words.rarity(term) for term in run)
+        for run in runs
+        if words.has_entry(key := " ".join(run))
+    }
 
 
 def _affordable(words: Words, weights: Mapping[str, float]) -> list[str]:

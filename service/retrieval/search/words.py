@@ -68,7 +68,7 @@ def _schema(with_positions: str, *without: str) -> tantivy.Schema:
     builder.add_text_field(with_positions, tokenizer_name=_ANALYZER, index_option="position")
     for name in without:
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
-    for name in ("version", "language", "tags", "groups"):
+    for name in ("version", "language", "tags", "groups", "entry"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in ("id", "page"):
         builder.add_unsigned_field(name, indexed=True, fast=True)
@@ -110,6 +110,7 @@ class WordsWriter:
     ) -> None:
         """``vocabularies``: the site's words, of which compounds are made (``compounds.vocabularies``)."""
         self._folder, self._vocabularies = folder, vocabularies
+        self._analyzer = analyzer()
         self._indexes: list[tantivy.Index] = []
         for name, schema in (("sections", SECTIONS), ("pages", PAGES)):
             place = None if folder is None else folder / name
@@ -129,15 +130,24 @@ class WordsWriter:
         """The page alone: ``add_page`` follows, its sections stay."""
         self._pages.delete_documents_by_query(Query.term_query(PAGES, "page", page))
 
-    def add_section(self, section: int, heading: str, body: str, audience: Audience) -> str:
-        """Return the section's words as they are indexed, for its page's ``add_page``."""
+    def add_section(
+        self, section: int, heading: str, body: str, audience: Audience, entries: Iterable[str] = ()
+    ) -> str:
+        """Return the section's words as they are indexed, for its page's ``add_page``. ``entries``: terms that it
+        explains one by one.
+        """
         document = _document(section, section >> PAGE_SHIFT, audience)
         if heading:
             document.add_text("heading", self.analysed(heading, audience, short=True))
         words = self.analysed(body, audience)
         document.add_text("body", words)
+        for key in dict.fromkeys(self._key(entry) for entry in entries):
+            document.add_text("entry", key)
         self._sections.add_document(document)
         return words
+
+    def _key(self, entry: str) -> str:
+        return " ".join(dict.fromkeys(self._analyzer.analyze(spaced(entry))))
 
     def add_page(self, page: int, title: str, called: str, audience: Audience, texts: Iterable[str] = ()) -> None:
         """``texts``: what ``add_section`` has returned for the page's sections."""
@@ -295,15 +305,26 @@ class Words:
         )
 
     def best_sections(
-        self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int
-    ) -> list[Hit]:
-        """Best first. ``weighed``: of each field its weight, and the terms that it is asked for with theirs."""
+        self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int,
+        entries: Mapping[str, float] = {},
+    ) -> list[Hit]:  # fmt: skip
+        """Best first. ``weighed``: of each field its weight, and the terms that it is asked for with theirs;
+        ``entries``: points for a section that explains these, however many it has.
+        """
         clauses = [
             (Occur.Should, _term(SECTIONS, field, term, weight * each))
             for field, (weight, terms) in weighed.items()
             for term, each in terms.items()
         ]
+        clauses += [
+            (Occur.Should, Query.const_score_query(Query.term_query(SECTIONS, "entry", key), points))
+            for key, points in entries.items()
+        ]
         return _hits(self.sections, _any_of(clauses, only), limit)
+
+    def has_entry(self, key: str) -> bool:
+        """Return whether a section explains a term, or terms in this order."""
+        return self.sections.doc_freq("entry", key) > 0
 
     def best_pages(
         self, weighed: Mapping[PageField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int

@@ -82,6 +82,8 @@ def _block(lines: Lines, start: int, raw: dict[str, str]) -> tuple[Lines, int] |
     end = start
     text = ""
     for end in range(start, min(start + MAX_LINES, len(lines))):
+        if end > start and lines[end][1].lstrip().startswith("<Code"):
+            return None  # it has no end, and a page of such lines is read in linear time
         text += f"{lines[end][1]}\n"
         if "</Code" in lines[end][1] or "/>" in lines[end][1]:
             break

@@ -216,3 +216,18 @@ async def test_one_page_in_another_language_makes_no_site_in_two(indexed):
     found = await indexed.index.search(DOMAIN, "Comment créer une clé ?", explain=True)
     assert found.sections[0].path == "fr.md"
     assert found.sections[0].explanation.reader_language == ""
+
+
+async def test_navigation_of_each_language_makes_no_older_version(indexed):
+    config = "site_name: S\nnav:\n- Keys: keys.md\n"
+    await indexed.fill(
+        {
+            "docs/en/mkdocs.yml": config,
+            "docs/en/docs/keys.md": ENGLISH,
+            "docs/de/mkdocs.yml": "INHERIT: ../en/mkdocs.yml\n",
+            "docs/de/docs/keys.md": GERMAN,
+            "docs/de/docs/notes.md": "# Notizen\n\nDas ist eine Seite, die nicht in der Navigation steht.\n",
+        }
+    )
+    found = await indexed.index.search(DOMAIN, "Wo werden Schlüssel angezeigt?", explain=True)
+    assert [(one.path, one.explanation.place) for one in found.sections[:1]] == [("docs/de/docs/keys.md", 1.0)]

@@ -125,7 +125,8 @@ class SiteIndex:
             self._positions.append(position)
             self._linked.extend([1.0] * missing)
             self._linked.append(1 + LINKED * log1p(linked))
-            if not is_default and self._copies.kind_of(page).place in shown_first:  # else all of its language are not
+            kind = self._copies.kind_of(page)
+            if not is_default and kind.version and kind.place in shown_first:  # else all of its language are not
                 self._older.add(page)
             if is_history:
                 self._history.add(page)

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from service.markup.blocks import blocks_of
 from service.markup.prose import plain
 
 MAX_ENTRIES, MAX_TERM = 300, 80
@@ -53,18 +54,17 @@ def entries_of(text: str) -> tuple[Entry, ...]:
     if _MAY_HAVE.search(text) is None:
         return ()
     found = [entry for entry in _found(text.split("\n")) if any(map(str.isalnum, entry.term))]
+    if len(found) < FEWEST:
+        return ()
+    code = {line for block in blocks_of(text) if block.kind == "fence" for line in range(block.first, block.after)}
+    found = [entry for entry in found if entry.first not in code]
     return tuple(found[:MAX_ENTRIES]) if len(found) >= FEWEST else ()
 
 
 def _found(lines: Sequence[str]) -> Iterator[Entry]:
-    at, fence = 0, ""
+    at = 0
     while at < len(lines):
         line = lines[at]
-        words = line.lstrip()
-        if fence or words.startswith(("```", "~~~")):
-            fence = "" if fence and words.startswith(fence) else fence or words[:3]
-            at += 1
-            continue
         following = lines[at + 1] if at + 1 < len(lines) else ""
         if "|" in line and "-" in following and _RULE.fullmatch(following):
             last = at + 2
@@ -73,7 +73,7 @@ def _found(lines: Sequence[str]) -> Iterator[Entry]:
                 last += 1
             at = last
             continue
-        yield from _term(lines, at, words)
+        yield from _term(lines, at, line.lstrip())
         at += 1
 
 

@@ -70,7 +70,7 @@ def update_own_vectors(index: Path) -> int:
 
 
 def _sample(pages: sqlite3.Connection, sections: Sequence[int]) -> Sequence[int]:
-    """Return as many sections as are learned from, at equal distances."""
+    """Return the sections that are learned from, at equal distances."""
     (packed,) = pages.execute("SELECT coalesce(sum(length(text)), 0) FROM sections").fetchone()
     words = 2 * int(packed) // CHARACTERS_A_WORD  # text is packed to about half
     return sections[:: max(1, -(-words // MAX_LEARNED))]

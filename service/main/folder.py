@@ -54,7 +54,7 @@ class OpenFolder:
     def index(self) -> "SiteIndexes":
         from service.retrieval.search.query import SiteIndexes
 
-        index = SiteIndexes(self.data / "index", meaning=self.meaning, own_vectors=bool(self.settings.search.vectors))
+        index = SiteIndexes(self.data / "index", meaning=self.meaning)
         self._closing.push_async_callback(index.close)
         return index
 

@@ -24,7 +24,6 @@ from service.runtime.scratch import leftovers_beside, remove_leftovers
 from service.runtime.settings import Settings, drilled
 from service.web.http.app_keys import MODEL_NAMES
 from service.workers.indexing.embedder import Embedder
-from service.workers.indexing.word_learner import WordLearner
 from service.workers.instances import Instance, NoInstance
 
 
@@ -68,9 +67,6 @@ class Server:
         if not self.reads_only and runtime.meaning is not None:
             embedder = Embedder(runtime.store, runtime.views, runtime.index, runtime.meaning)
             yield Worker("embedder", embedder.run, Stop.INDEXING)
-        if not self.reads_only and self._settings.search.vectors:
-            learner = WordLearner(runtime.store, runtime.views, runtime.index)
-            yield Worker("word-learner", learner.run, Stop.INDEXING)
         yield Worker("log-watch", parts.log_watch.run, Stop.ASKING)
         yield Worker("erasures", parts.erasures.run, Stop.ASKING)
         if not self.is_drill:

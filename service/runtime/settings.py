@@ -93,8 +93,6 @@ class SearchSection(Struct, frozen=True, forbid_unknown_fields=True):
     """
     embedding_wait_ms: Annotated[int, Meta(ge=1, le=10_000)] = 300
     """For a question's vector; after it, words alone decide."""
-    vectors: Literal["", "own"] = ""
-    """Own: vectors of words, learned from each site's own text, help to order results where no model does."""
 
 
 class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,20 +11,15 @@ from service.commands.projects import create_project
 from service.domain.errors import Unavailable
 from service.domain.projects.settings import ProjectSettings
 from service.ports.embeddings import TextRefused
-from service.retrieval.index.own_vectors import OwnVectorsOfSites
 from service.retrieval.search.meaning import Meaning
 from service.retrieval.search.query import SiteIndexes
 from service.workers.indexing.embedder import BATCH, Embedder
 from service.workers.indexing.indexer import Indexer, IndexerContext
-from service.workers.indexing.word_learner import WordLearner
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.embeddings import FakeEmbeddings
 
-PAGES = {
-    f"k{number}.md": f"# Kite {number}\n\nIt flies {number} times{'' if number % 8 else ' over hills'}.\n"
-    for number in range(BATCH + 8)
-}
+PAGES = {f"k{number}.md": f"# Kite {number}\n\nIt flies {number} times.\n" for number in range(BATCH + 8)}
 
 
 class Choosy(FakeEmbeddings):
@@ -111,14 +106,3 @@ async def test_sections_are_embedded_again_for_another_model(kites, running):
         while await asyncio.to_thread(vectors.dimensions) != 2:
             pass
     await kites.until_missing(0)
-
-
-async def test_words_of_a_site_are_learned_once_it_is_indexed(kites, store, views, tmp_path):
-    learning = asyncio.create_task(WordLearner(store, views, kites.index).run())
-    own = OwnVectorsOfSites(tmp_path / "index")
-    async with asyncio.timeout(60):
-        while (vectors := await own.of_domain("kites")) is None or vectors.nearness({"hill": 1.0}) is None:
-            pass
-    own.close()
-    learning.cancel()
-    await asyncio.wait([learning])

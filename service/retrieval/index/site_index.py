@@ -27,13 +27,12 @@ from service.ports.search_index import Explanation, Highlights, Page, SearchResu
 from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.copies import Copies
 from service.retrieval.index.explaining import explained
-from service.retrieval.index.own_vectors import OwnVectors
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.material.boilerplate import asks_for_history
 from service.retrieval.readers.entries import Entry, decode_entries
 from service.retrieval.search.entries import entry_named, narrowed
-from service.retrieval.search.fusion import join_meaning, join_own
+from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
 from service.retrieval.search.named import has_sign, page_titled
 from service.retrieval.search.phrases import phrases_of, sections_with_phrases
@@ -142,7 +141,7 @@ class SiteIndex:
         current_path: str,
         *,
         explain: bool = False,
-        nearness: Nearness | OwnVectors | None = None,
+        nearness: Nearness | None = None,
         prefix: bool = False,
         highlight: bool = False,
     ) -> SearchResult:
@@ -189,7 +188,7 @@ class SiteIndex:
         query: str,
         reader: Reader,
         current_path: str,
-        nearness: Nearness | OwnVectors | None,
+        nearness: Nearness | None,
         *,
         count: int,
         prefix: bool = False,
@@ -205,14 +204,9 @@ class SiteIndex:
         if not terms.weights:
             return None
         terms = replace(terms, is_about_changes=asks_for_history(query))
-        is_own = isinstance(nearness, OwnVectors)
-        ranking = self._ranked(terms, reader, current_path, count=count if is_own or nearness is None else FUSED_PAGES)
-        if isinstance(nearness, OwnVectors):
-            own = nearness.nearness(terms.weights)
-            if own is not None:
-                join_own(ranking, self._near_pages(ranking, own))
-        elif nearness is not None:
-            join_meaning(ranking, self._near_pages(ranking, nearness))
+        ranking = self._ranked(terms, reader, current_path, count=count if nearness is None else FUSED_PAGES)
+        if nearness is not None:
+            self._fuse(ranking, nearness)
         phrases = phrases_of(query)
         if phrases:
             found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS), reader.read_in)
@@ -294,8 +288,8 @@ class SiteIndex:
             ranking.places[page] = factor
             ranking.scores[page] *= factor
 
-    def _near_pages(self, ranking: Ranking, nearness: Nearness) -> dict[int, float]:
-        """Return how near the candidates are in meaning, each as its nearest section is."""
+    def _fuse(self, ranking: Ranking, nearness: Nearness) -> None:
+        """Join the order of the first pages with their nearness in meaning, which is that of their nearest section."""
         hashes = self._hashes([hit.id for candidate in ranking.candidates for hit in candidate.sections])
         near = nearness(list({key for key in hashes.values() if key}))
         pages: dict[int, float] = {}
@@ -303,7 +297,7 @@ class SiteIndex:
             if key in near:
                 page = section >> PAGE_SHIFT
                 pages[page] = max(pages.get(page, -1.0), near[key])
-        return pages
+        join_meaning(ranking, pages)
 
     def _hashes(self, sections: Sequence[int]) -> dict[int, bytes]:
         asked = ",".join(map(str, sections))

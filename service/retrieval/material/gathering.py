@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from service.domain.search import Source
 from service.ports.search_index import Material, MaterialRequest, Section
-from service.retrieval.index.own_vectors import OwnVectors
 from service.retrieval.index.site_index import Nearness, SiteIndex
 from service.retrieval.material import boilerplate
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
@@ -39,7 +38,7 @@ class Asked(Struct, frozen=True):
     """A query, and how near in meaning sections are to it, where meanings are compared."""
 
     text: str
-    nearness: Nearness | OwnVectors | None = None
+    nearness: Nearness | None = None
 
 
 def queries_of(request: MaterialRequest) -> tuple[str, ...]:

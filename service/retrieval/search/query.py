@@ -32,8 +32,7 @@ from service.ports.search_index import (
 )
 from service.retrieval.index.atomic_folder import is_whole
 from service.retrieval.index.check import SiteCheck
-from service.retrieval.index.own_vectors import OwnVectors, OwnVectorsOfSites
-from service.retrieval.index.site_index import Nearness, SiteIndex
+from service.retrieval.index.site_index import SiteIndex
 from service.retrieval.material.gathering import Asked, gather, queries_of, sections_at
 from service.retrieval.search.meaning import Meaning
 
@@ -72,17 +71,10 @@ class SiteIndexes:
     """
 
     def __init__(
-        self,
-        root: Path,
-        *,
-        threads: int = 2,
-        max_open: int = MAX_OPEN,
-        meaning: Meaning | None = None,
-        own_vectors: bool = False,
+        self, root: Path, *, threads: int = 2, max_open: int = MAX_OPEN, meaning: Meaning | None = None
     ) -> None:
         self._max_open = max_open
         self._meaning = meaning
-        self._own = OwnVectorsOfSites(root) if own_vectors else None
         self._root = root
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="search")
         self._lock = threading.Lock()
@@ -143,7 +135,8 @@ class SiteIndexes:
         prefix: bool = False,
         highlight: bool = False,
     ) -> SearchResult:
-        nearness = await self._nearness(domain, query) if query.strip() and not prefix else None  # of half a word
+        meaning = self._meaning if query.strip() and not prefix else None  # half a word has no meaning
+        nearness = await meaning.nearness(domain, query) if meaning is not None else None
         return await self._asked(
             domain,
             lambda index: index.search(
@@ -158,13 +151,11 @@ class SiteIndexes:
             ),
         )
 
-    async def _nearness(self, domain: str, query: str) -> Nearness | OwnVectors | None:
-        """Return what compares sections in meaning; the site's own vectors where a model's cannot be had in time."""
-        near = await self._meaning.nearness(domain, query) if self._meaning is not None else None
-        return await self._own.of_domain(domain) if near is None and self._own is not None else near
-
     async def find_material(self, domain: str, request: MaterialRequest) -> Material:
-        asked = [Asked(query, await self._nearness(domain, query)) for query in queries_of(request)]
+        asked = [
+            Asked(query, await self._meaning.nearness(domain, query) if self._meaning is not None else None)
+            for query in queries_of(request)
+        ]
         return await self._asked(domain, lambda index: gather(index, request, asked))
 
     async def sections_at(
@@ -213,8 +204,6 @@ class SiteIndexes:
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
         if self._meaning is not None:
             self._meaning.close()
-        if self._own is not None:
-            self._own.close()
         with self._lock:
             closing = [index for served in self._served.values() for index in self._retire(served)]
             self._served.clear()

@@ -10,8 +10,8 @@ and +.026: it knows the order, and not by how much. Pages that only their meanin
 comparison with every section.
 
 Turned down: vectors of words learned from a site's own text (random indexing, two rounds over the five neighbours on
-either side), added with a weight of .15. They gave +.005 beside an earlier ranking by words, and nothing beside the
-next one, which weighs whole pages: from -.014 to +.008 on eight sites, for 1 ms a question.
+either side), added with a weight of .15. They gave +.005 beside an earlier ranking by words, and nothing beside a later
+one: from -.014 to +.008 on eight sites, for 1 ms a question.
 """
 
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from service.agent.checks.markup import links_of
 from service.domain.sites import Skipped
-from service.markup.dialects import PLAIN, Dialect
+from service.markup.dialects.dialect import PLAIN, Dialect
 from service.markup.front_matter import split_front_matter
 from service.markup.links import is_external
 from service.markup.markdown import Markdown, without_comments

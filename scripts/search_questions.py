@@ -26,7 +26,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from service.markup.stop_words import stop_words
+from service.markup.languages.stop_words import stop_words
 from service.retrieval.index.build import PAGES_FILE
 from service.retrieval.material.boilerplate import says_history
 from service.retrieval.site.page_addresses import AddressedPage, PageAddresses

@@ -22,7 +22,7 @@ from service.assistant.question import AnswerSettings, Question
 from service.domain.errors import Unavailable
 from service.domain.model import Usage
 from service.domain.threads.replies import ReplyBroken, SearchFinished
-from service.markup.languages import language_of
+from service.markup.languages.detection import language_of
 from service.ports.model import ModelChunk, ModelEnd, ModelRequest, ModelText, SystemMessage
 from service.ports.search_index import SearchIndex
 

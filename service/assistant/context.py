@@ -28,7 +28,7 @@ from service.domain.search import Source
 from service.domain.threads.threads import ContextItem
 from service.domain.tokens import SAFETY, tokens_in
 from service.markup.fences import without_fences
-from service.markup.languages import NAMES
+from service.markup.languages.detection import NAMES
 from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
 from service.ports.search_index import Section

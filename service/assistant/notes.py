@@ -7,7 +7,7 @@ from importlib import resources
 
 import msgspec
 
-from service.markup.languages import language_of
+from service.markup.languages.detection import language_of
 
 
 def cut_off_note(question: str) -> str:

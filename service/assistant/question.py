@@ -6,7 +6,7 @@ from service.assistant.context import Exchange
 from service.domain.search import SearchFilter
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.threads import DEFAULT_PAGE_SIZE, ContextItem
-from service.markup.languages import language_of
+from service.markup.languages.detection import language_of
 
 
 class Question(Struct, frozen=True):

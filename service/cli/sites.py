@@ -16,7 +16,7 @@ from service.cli.parsing import COUNT, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from service.domain.search import SearchFilter
-from service.markup.languages import NAMES, known_language
+from service.markup.languages.detection import NAMES, known_language
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.ports.search_index import Explanation, Section
 from service.queries.projects import project_of_domain, source_of

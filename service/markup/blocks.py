@@ -19,7 +19,7 @@ from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock, html_block
 from msgspec import Struct
 
-from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
 from service.markup.syntax import COMMENTS, ESM, TAG
 
 MAX_NESTING = 20

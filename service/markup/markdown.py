@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from service.markup.blocks import Block, blocks_of, is_loose, unclosed_fence
-from service.markup.dialects import PLAIN, Dialect
+from service.markup.dialects.dialect import PLAIN, Dialect
 from service.markup.front_matter import split_front_matter
 from service.markup.inline import InlineReader, Place
 from service.markup.links import Link, links_of

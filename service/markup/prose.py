@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from html import unescape
 
-from service.markup import python_markdown
-from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.dialects import python_markdown
+from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
 from service.markup.fences import code_span
 from service.markup.front_matter import FrontMatter, text_field
 from service.markup.slugs import slug

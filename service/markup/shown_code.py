@@ -9,8 +9,8 @@
 
 import re
 
-from service.markup.dialects import PYTHON_MARKDOWN, Dialect
-from service.markup.python_markdown import code_language
+from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
+from service.markup.dialects.python_markdown import code_language
 
 _FIRST_LINE = re.compile(r"(?P<mark>`{3,}|~{3,})(?P<info>[^\n]{1,500}+)\n")
 _LABEL = re.compile(r"(?<!\S)(?:title|filename)=(?:\"([^\"\n]*)\"|'([^'\n]*)'|\{\"([^\"\n]*)\"\})")

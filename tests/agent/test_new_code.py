@@ -3,7 +3,7 @@
 import pytest
 
 from service.agent.checks.new_code import code_of
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 
 PLAIN = Dialect()
 

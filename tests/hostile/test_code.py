@@ -8,7 +8,7 @@ from service.agent.checks.markup import external_links
 from service.agent.checks.new_code import code_of
 from service.agent.guards.configurations import check_of
 from service.agent.guards.refused import Refused
-from service.markup.dialects import PLAIN
+from service.markup.dialects.dialect import PLAIN
 from tests.hostile.growth import assert_linear
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.markup_agreement import by_agent, differences
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 
 MDX = Dialect(mdx=True)
 SAMPLES = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.markup.languages import NAMES, language_of
+from service.markup.languages.detection import NAMES, language_of
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "questions" / "languages.tsv"
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.sites import Skipped
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import list_field
 from service.markup.prose import words_of
 from service.markup.slugs import slug

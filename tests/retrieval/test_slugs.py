@@ -8,7 +8,7 @@ from docutils.nodes import make_id
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.slugs import Anchors, slug
 from service.retrieval.readers.markdown import ParsedPage, parse_page
 

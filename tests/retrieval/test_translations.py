@@ -5,7 +5,7 @@ import json
 import pytest
 
 from service.domain.search import SearchFilter
-from service.markup.languages import chinese_script, page_language
+from service.markup.languages.detection import chinese_script, page_language
 from service.ports.search_index import MaterialRequest
 from service.retrieval.site.translations import Copy, groups_of, text_language
 from tests.retrieval.sites import DOMAIN

@@ -21,7 +21,7 @@ from service.adapters.builtin.wanted import wanted
 from service.adapters.builtin.weighing import weigh
 from service.domain.errors import Invalid
 from service.domain.model import Usage
-from service.markup.languages import language_of
+from service.markup.languages.detection import language_of
 from service.ports.model import FREE, Grounding, ModelChunk, ModelEnd, ModelRequest, ModelText, Price
 
 NAME = "builtin/extractive"

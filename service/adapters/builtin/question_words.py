@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
 
-from service.markup.languages import sentence_words
+from service.markup.languages.detection import sentence_words
 
 MAX_KNOWN_STEMS = 50_000
 

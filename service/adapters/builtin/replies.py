@@ -6,7 +6,7 @@ from importlib import resources
 import msgspec
 from msgspec import Struct
 
-from service.markup.languages import NAMES
+from service.markup.languages.detection import NAMES
 
 
 class Replies(Struct, frozen=True):

@@ -10,7 +10,7 @@ from service.agent.checks.new_code import Code, added, code_of
 from service.agent.checks.rules import NEW_CODE
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.pages import is_page
 
 MAX_SHOWN = 10

@@ -20,7 +20,7 @@ from service.agent.checks.markup import PageLink, links_of
 from service.agent.checks.rules import IMAGE_MISSING
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown, is_page
 from service.retrieval.site.navigation import SitePage

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.markup import links as markup_links
-from service.markup.dialects import PLAIN, Dialect
+from service.markup.dialects.dialect import PLAIN, Dialect
 from service.markup.front_matter import block_of, load_strings
 from service.markup.inline import InlineReader
 from service.markup.markdown import Markdown

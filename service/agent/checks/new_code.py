@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from service.agent.guards import javascript
 from service.agent.guards.javascript import is_running_address
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 

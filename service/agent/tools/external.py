@@ -18,7 +18,7 @@ from service.agent.tree import is_within
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem, ToolReturned
 from service.domain.tool_values import ExternalLink, ExternalLinks
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.pages import is_page
 from service.ports.link_checker import LinkAnswer, LinkChecker, LinkError
 

@@ -19,7 +19,7 @@ from service.assistant.suggestions import page_of
 from service.domain.search import QueryWord, Source
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.replies import SearchFinished, SearchHit
-from service.markup.languages import known_language
+from service.markup.languages.detection import known_language
 from service.ports.model import Passage
 from service.ports.search_index import Material, MaterialRequest, Page, SearchIndex, Section
 

@@ -17,7 +17,7 @@ from service.domain.access.spending import CostBoundReached
 from service.domain.model import Usage
 from service.domain.threads.recorded_reply import CallEnd
 from service.domain.threads.replies import CallEnded, ModelFailure, SearchFinished, SearchStarted
-from service.markup.languages import NAMES, language_of
+from service.markup.languages.detection import NAMES, language_of
 from service.ports.model import Passage
 
 WEAK_COVERAGE = 0.5

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from service.assistant.context import Exchange
 from service.domain.threads.threads import ContextItem
-from service.markup.languages import language_of, sentence_words
+from service.markup.languages.detection import language_of, sentence_words
 
 MAX_QUERY_CHARACTERS = 600
 MAX_EARLIER_WORDS = 12

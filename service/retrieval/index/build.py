@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from service import __version__
 from service.domain.sites import Skipped
-from service.markup.languages import page_language
+from service.markup.languages.detection import page_language
 from service.ports.docs_source import LeftOut
 from service.retrieval.index.archive import Archive, Files
 from service.retrieval.index.atomic_folder import building, copy_checked, is_whole, seal, sums_of

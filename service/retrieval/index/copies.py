@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from service.markup.languages import known_language
+from service.markup.languages.detection import known_language
 from service.retrieval.search.ranking import Ranking
 from service.retrieval.search.reader import KINDRED, Open, Reader
 from service.retrieval.search.words import PAGE_SHIFT, Hit

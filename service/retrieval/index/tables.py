@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.markup.languages import known_language
+from service.markup.languages.detection import known_language
 from service.markup.prose import words_of
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash

@@ -6,7 +6,7 @@ somewhere, and a function of numbered lines. Lines of other files have the numbe
 
 from collections.abc import Callable, Sequence
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import split_front_matter
 from service.retrieval.readers import mdbook_includes, vitepress_includes
 from service.retrieval.readers.includes import Files

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from service.domain.sites import Skipped
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
+from service.markup.dialects.shortcodes import unescaped
 from service.markup.front_matter import split_front_matter
-from service.markup.shortcodes import unescaped
 from service.retrieval.readers.hugo_site import HugoSite
 from service.retrieval.readers.markdown import (
     MAX_LINES,

@@ -8,7 +8,7 @@ page is read (``OtherFiles``: ``import_snippets``, and ``has`` before ``text``).
 import re
 from collections.abc import Callable
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 
 MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
 """Limits for the snippets of a page, for the bytes of each that are read, and for the characters that are shown."""

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from service.domain.sites import Skipped
 from service.markup.blocks import Block
-from service.markup.dialects import PLAIN, Dialect
+from service.markup.dialects.dialect import PLAIN, Dialect
+from service.markup.dialects.home_page import hero_name, home_text
 from service.markup.front_matter import FrontMatter, text_field
-from service.markup.home_page import hero_name, home_text
 from service.markup.markdown import Markdown, without_comments
 from service.markup.prose import MAX_HEADING, MAX_LINKS, Cleaner, plain, shown_words, unmarked
 from service.markup.shown_code import shown_code

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from posixpath import dirname, normpath
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.fences import fenced
 from service.retrieval.readers.includes import Files
 from service.retrieval.readers.mkdocs_includes import Lines

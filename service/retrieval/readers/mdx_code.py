@@ -5,7 +5,7 @@ text (``'!!raw-loader!./file.js'``, ``'./file.js?raw'``), and ``{name}`` of ``ex
 import re
 
 from service.markup.blocks import blocks_of
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.fences import fenced
 from service.markup.syntax import ATTRIBUTE, ATTRIBUTES
 from service.retrieval.readers.includes import MAX_SNIPPETS, Files

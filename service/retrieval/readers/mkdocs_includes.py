@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from textwrap import dedent
 
-from service.markup.dialects import PYTHON_MARKDOWN, Dialect
+from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
 from service.markup.fences import fenced
 from service.markup.front_matter import split_front_matter
 from service.markup.pages import is_markdown

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.fences import fenced
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.markdown import ParsedPage, parse_page

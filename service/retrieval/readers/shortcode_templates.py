@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from service.markup.shortcodes import Call
+from service.markup.dialects.shortcodes import Call
 
 INNER = "\0"
 """Stands for the inner text in what a template shows."""

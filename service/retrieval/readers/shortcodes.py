@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from service.markup.dialects.shortcodes import Call, calls_in
 from service.markup.fences import fenced
 from service.markup.front_matter import split_front_matter, text_field
-from service.markup.shortcodes import Call, calls_in
 from service.retrieval.readers.hugo_site import HugoSite
 from service.retrieval.readers.shortcode_templates import INNER, Facts, NotSimple, shown_by
 

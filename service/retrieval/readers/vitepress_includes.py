@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from posixpath import dirname, normpath
 
 from service.markup.blocks import blocks_of
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.fences import fenced
 from service.markup.front_matter import lines_of
 from service.markup.prose import unmarked

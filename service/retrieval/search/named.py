@@ -7,7 +7,7 @@ Signs are no words: the index of words has none of them, but titles do, "Strict 
 import re
 from collections.abc import Mapping
 
-from service.markup.stop_words import stop_words
+from service.markup.languages.stop_words import stop_words
 
 MAX_SIGNS = 4
 MAX_TITLE = 100

@@ -12,7 +12,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from service.domain.search import QueryWord
-from service.markup.stop_words import stop_words
+from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis import joined_names, parts_of, words_in
 from service.retrieval.search.compounds import compound_parts
 from service.retrieval.search.words import Words

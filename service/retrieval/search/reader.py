@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tantivy import Occur, Query, Schema
 
 from service.domain.search import SearchFilter
-from service.markup.languages import EXPECTED, chinese_script, evidence, known_language
+from service.markup.languages.detection import EXPECTED, chinese_script, evidence, known_language
 from service.ports.search_index import NO_FILTER
 from service.retrieval.search.question import ENGLISH
 from service.retrieval.search.words import ANY, SECTIONS, restriction

@@ -9,7 +9,7 @@ from itertools import product
 
 from tantivy import Query
 
-from service.markup.stop_words import stop_words
+from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis import words_in
 from service.retrieval.search.question import ENGLISH
 from service.retrieval.search.words import Words

@@ -20,7 +20,7 @@ from msgspec import Struct
 from tantivy import Occur, Query
 
 from service.domain.search import SearchFilter
-from service.markup.languages import known_language
+from service.markup.languages.detection import known_language
 from service.ports.search_index import NO_FILTER
 from service.retrieval.search.analysis import analyzer, folder, forms_of, indexed
 from service.retrieval.search.compounds import compound_parts

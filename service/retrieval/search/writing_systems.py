@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 from msgspec import Struct
 
-from service.markup.stop_words import stop_words
+from service.markup.languages.stop_words import stop_words
 
 _HANGUL = "\uac00-\ud7a3"
 _UNSPACED = (

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import FrontMatter, is_true, text_field
 from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES
 from service.retrieval.readers.sphinx.facts import NO_FACTS, SphinxFacts

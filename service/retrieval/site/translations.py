@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from service.markup.languages import known_language
+from service.markup.languages.detection import known_language
 from service.retrieval.site.layout import LANGUAGE, LANGUAGES, VERSION, Layout
 
 _UNVERSIONED = frozenset(("next", "current", "latest", "stable"))

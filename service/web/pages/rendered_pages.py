@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from service.domain.comparison import Effort, coarse_opcodes, opcodes
-from service.markup.dialects import PLAIN
+from service.markup.dialects.dialect import PLAIN
 from service.markup.front_matter import text_field
 from service.markup.markdown import Markdown
 from service.markup.prose import Cleaner

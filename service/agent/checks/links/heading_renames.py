@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 from service.domain.sites import Skipped
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
 
 MAX_RENAMED = 200

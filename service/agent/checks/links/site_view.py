@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from service.agent.checks.markup import links_of
 from service.domain.sites import Skipped
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import split_front_matter, text_field
 from service.markup.markdown import Markdown
 from service.retrieval.readers.markdown import Link, ParsedPage, parse_page

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from service.domain.sites import Skipped
-from service.markup.directives import Opening, is_closing, opening
+from service.markup.dialects.directives import Opening, is_closing, opening
 from service.markup.fences import fenced
 from service.markup.pages import is_markdown
 from service.retrieval.readers.includes import Files

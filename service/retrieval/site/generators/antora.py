@@ -5,7 +5,7 @@ those are listed as left out. Markdown, which an extension reads, is placed by t
 from collections.abc import Iterator, Mapping
 from posixpath import dirname
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.retrieval.site.layout import MAX_FACT, Layout, Mount, Read, join_path, read_text, within
 

@@ -11,7 +11,7 @@ from posixpath import dirname, normpath
 
 from msgspec import Struct
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.retrieval.site.documents import Category, DocumentSet, SidebarItem
 from service.retrieval.site.generators.docusaurus_sidebars import sidebars_of

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from posixpath import dirname, normpath
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.retrieval.site.generators.summary import Summary, links_in
 from service.retrieval.site.layout import LANGUAGE, MAX_FACT, Layout, Mount, Read, join_path, read_text

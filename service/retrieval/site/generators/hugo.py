@@ -12,7 +12,7 @@ from posixpath import normpath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import FrontMatter, is_true, list_field, split_front_matter, text_field
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.markup.slugs import SlugStyle

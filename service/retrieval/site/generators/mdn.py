@@ -2,7 +2,7 @@
 
 import re
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.retrieval.site.layout import Layout, join_path, within
 
 _MDN_FOLDER = re.compile(r"(?:^|/)files/([a-z]{2}(?:-[a-z]{2})?)/")

@@ -8,7 +8,7 @@ from posixpath import dirname, normpath
 
 from msgspec.structs import replace
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, join_path, read_text
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.markup.pages import is_markdown
 from service.markup.slugs import SlugStyle

@@ -11,7 +11,7 @@ from posixpath import dirname
 
 from msgspec import Struct
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.pages import is_markdown
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import (

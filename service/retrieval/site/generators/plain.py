@@ -2,7 +2,7 @@
 ``permalink`` from ``/`` rules.
 """
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.pages import INDEXED_SUFFIXES
 from service.retrieval.site.layout import Layout, join_path, within
 

@@ -14,7 +14,7 @@ from posixpath import dirname
 
 from msgspec import structs
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.markup.pages import MARKDOWN_SUFFIXES, is_markdown
 from service.retrieval.readers.sphinx.facts import SphinxFacts

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from posixpath import dirname, normpath
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import FrontMatter
 from service.retrieval.site.documents import DocumentSet, SidebarItem
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, clean_url, join_path, read_text, within

@@ -6,7 +6,7 @@ routes with a parameter (``[name].md``), whose pages a program makes. ``rewrites
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.retrieval.site.generators.vitepress_rewrites import rewritten
 from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
 from service.retrieval.site.layout import (

@@ -2,7 +2,7 @@
 
 import json
 
-from service.markup.dialects import Dialect
+from service.markup.dialects.dialect import Dialect
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, clean_url, read_text
 
 WEBSITE = ".docsmith/website.json"

@@ -1,6 +1,6 @@
 """Words that only make a sentence, and those that make a question of a subject, by language: none is searched for.
 
-``stop_words.json`` has them, words of a language separated by blanks, in addition to those by which ``languages``
+``stop_words.json`` has them, words of a language separated by blanks, in addition to those by which ``detection``
 recognizes it. The English list is complete by itself: it was measured with search.
 """
 
@@ -10,7 +10,7 @@ from importlib import resources
 
 import msgspec
 
-from service.markup.languages import sentence_words
+from service.markup.languages.detection import sentence_words
 
 
 @cache

@@ -39,7 +39,7 @@ BUILT: dict[str, list[str]] = {
     "service.agent.tools.matches find_pattern": [],  # the model's own, in a child process with a deadline
     "service.agent.workspace _occurrences": [r"the\ same\ words\."],
     "service.markup.mentions _pattern": [r"(?<![\w@/.`-])@docsmith(?![\w-])"],
-    "service.retrieval.search.named has_sign": [r"(?<![^\w\s(`'\"])==(?![^\w\s)`'\"])"],
+    "service.retrieval.search.questions.named has_sign": [r"(?<![^\w\s(`'\"])==(?![^\w\s)`'\"])"],
     "service.markup.streaming.code fence_line": ["(?: {0,3}+> ?+){0}", "(?: {0,3}+> ?+){3}"],
 }
 """Examples of the expressions that a function builds as it runs."""

@@ -1,7 +1,7 @@
 import pytest
 
-from service.retrieval.search.analysis import joined_names, parts_of
-from service.retrieval.search.compounds import compound_parts, vocabularies
+from service.retrieval.search.analysis.compounds import compound_parts, vocabularies
+from service.retrieval.search.analysis.terms import joined_names, parts_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from service.retrieval.search.analysis import words_in
+from service.retrieval.search.analysis.terms import words_in
 from service.retrieval.search.query import SiteIndexes
 from tests.retrieval.sites import Indexed
 

@@ -14,7 +14,7 @@ from service.retrieval.index.vectors import Vectors, content_hash
 from service.retrieval.search.fusion import MEANING, join_meaning
 from service.retrieval.search.meaning import REST_SECONDS, Meaning
 from service.retrieval.search.query import SiteIndexes
-from service.retrieval.search.question import Terms
+from service.retrieval.search.questions.question import Terms
 from service.retrieval.search.ranking import Ranking
 from tests.fakes.embeddings import FakeEmbeddings
 from tests.retrieval.sites import DOMAIN, build

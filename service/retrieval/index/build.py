@@ -36,7 +36,7 @@ from service.retrieval.index.stored import FORMAT, MISSING_ENTRIES, PAGES_FILE
 from service.retrieval.index.tables import PageTables
 from service.retrieval.readers.link_names import Links, called
 from service.retrieval.readers.markdown import ParsedPage
-from service.retrieval.search.compounds import LANGUAGES, vocabularies
+from service.retrieval.search.analysis.compounds import LANGUAGES, vocabularies
 from service.retrieval.search.words import Audience, WordsWriter
 from service.retrieval.site.detection import OWN_INSTRUCTIONS
 from service.retrieval.site.ignore_files import IgnoreRules

@@ -34,14 +34,14 @@ from service.retrieval.readers.entries import Entry, decode_entries
 from service.retrieval.search.entries import entry_named, narrowed
 from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
-from service.retrieval.search.named import has_sign, page_titled
-from service.retrieval.search.phrases import phrases_of, sections_with_phrases
-from service.retrieval.search.question import Terms, letters_apart, query_words, read_question
+from service.retrieval.search.questions.named import has_sign, page_titled
+from service.retrieval.search.questions.phrases import phrases_of, sections_with_phrases
+from service.retrieval.search.questions.question import Terms, letters_apart, query_words, read_question
+from service.retrieval.search.questions.runs import sections_with_run
+from service.retrieval.search.questions.unfinished import read_unfinished
 from service.retrieval.search.ranking import Ranking, coverage, rank_pages, score_sections
 from service.retrieval.search.rarity import known_part, sections_among, weighed_among
 from service.retrieval.search.reader import FACTORS, Languages, Open, Reader, reader_of
-from service.retrieval.search.runs import sections_with_run
-from service.retrieval.search.unfinished import read_unfinished
 from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words
 from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 

@@ -15,7 +15,7 @@ from service.retrieval.index.site_index import Nearness, SiteIndex
 from service.retrieval.material import boilerplate
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
 from service.retrieval.material.sides import sides_of
-from service.retrieval.search.named import signs_of, titles_of
+from service.retrieval.search.questions.named import signs_of, titles_of
 from service.retrieval.search.ranking import Ranking
 from service.retrieval.search.reader import Reader
 from service.retrieval.search.words import PAGE_SHIFT

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from service.ports.search_index import Section
 from service.retrieval.readers.entries import Entry
-from service.retrieval.search.question import Terms
+from service.retrieval.search.questions.question import Terms
 from service.retrieval.search.words import Words
 
 LEAST_MEANT, LEAST_OF_A_NAME = 0.5, 0.25

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from itertools import pairwise
 
 from service.ports.search_index import Range
-from service.retrieval.search.analysis import MAX_WORD, WORD, parts_of
-from service.retrieval.search.writing_systems import spaced, unspaced
+from service.retrieval.search.analysis.terms import MAX_WORD, WORD, parts_of
+from service.retrieval.search.analysis.writing_systems import spaced, unspaced
 
 Forms = Callable[[str], Iterable[str]]
 """A function of a word: its terms."""

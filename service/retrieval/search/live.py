@@ -14,8 +14,14 @@ from msgspec.structs import replace
 from service.markup.pages import is_markdown, without_suffix
 from service.markup.prose import words_of
 from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
-from service.retrieval.search.analysis import analyzer, parts_of
-from service.retrieval.search.question import NearTerms, Terms, letters_apart, read_question, words_of_question
+from service.retrieval.search.analysis.terms import analyzer, parts_of
+from service.retrieval.search.questions.question import (
+    NearTerms,
+    Terms,
+    letters_apart,
+    read_question,
+    words_of_question,
+)
 from service.retrieval.search.ranking import Candidate, rank_pages
 from service.retrieval.search.words import PAGE_SHIFT, Audience, Hit, Words, WordsWriter
 

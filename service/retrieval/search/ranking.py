@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from tantivy import Query
 
-from service.retrieval.search.question import Terms
+from service.retrieval.search.questions.question import Terms
 from service.retrieval.search.words import PAGE_SHIFT, Hit, PageField, Words
 
 TITLE, HEADINGS, LINKS, BODY, PAGE, PAIRS = 1.0, 0.3, 1.0, 1.0, 0.8, 0.4

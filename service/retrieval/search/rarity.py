@@ -9,7 +9,7 @@ import math
 from msgspec.structs import replace
 from tantivy import Occur, Query
 
-from service.retrieval.search.question import Terms, words_of_question
+from service.retrieval.search.questions.question import Terms, words_of_question
 from service.retrieval.search.words import SECTIONS, Words
 
 MOST_KNOWN = 8

@@ -18,7 +18,7 @@ from tantivy import Occur, Query, Schema
 from service.domain.search import SearchFilter
 from service.markup.languages.detection import EXPECTED, chinese_script, evidence, known_language
 from service.ports.search_index import NO_FILTER
-from service.retrieval.search.question import ENGLISH
+from service.retrieval.search.questions.question import ENGLISH
 from service.retrieval.search.words import ANY, SECTIONS, restriction
 
 OWN, KINDRED, DEFAULT, OTHER = 3, 2, 1, 0

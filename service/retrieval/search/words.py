@@ -22,9 +22,9 @@ from tantivy import Occur, Query
 from service.domain.search import SearchFilter
 from service.markup.languages.detection import known_language
 from service.ports.search_index import NO_FILTER
-from service.retrieval.search.analysis import analyzer, folder, forms_of, indexed
-from service.retrieval.search.compounds import compound_parts
-from service.retrieval.search.writing_systems import spaced
+from service.retrieval.search.analysis.compounds import compound_parts
+from service.retrieval.search.analysis.terms import analyzer, folder, forms_of, indexed
+from service.retrieval.search.analysis.writing_systems import spaced
 
 PAGE_SHIFT = 16
 """A section's id is its page's id, shifted, and its own number: sections are grouped by page without a look-up."""

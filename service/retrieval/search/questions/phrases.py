@@ -10,8 +10,8 @@ from itertools import product
 
 from tantivy import Query
 
-from service.retrieval.search.analysis import words_in
-from service.retrieval.search.question import ENGLISH
+from service.retrieval.search.analysis.terms import words_in
+from service.retrieval.search.questions.question import ENGLISH
 from service.retrieval.search.words import PAGE_SHIFT, Hit, Words
 
 MAX_PHRASES, MAX_PHRASE = 4, 200

@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import tantivy
 
-from service.retrieval.search.stems import stemmer_of, stems_ascii
-from service.retrieval.search.writing_systems import folded, runs_of, spaced
+from service.retrieval.search.analysis.stems import stemmer_of, stems_ascii
+from service.retrieval.search.analysis.writing_systems import folded, runs_of, spaced
 
 MAX_WORD = 64
 """Characters; longer runs are no words."""

@@ -13,7 +13,7 @@ from threading import Lock
 import snowballstemmer
 import tantivy
 
-from service.retrieval.search.writing_systems import alphabets
+from service.retrieval.search.analysis.writing_systems import alphabets
 
 Stemmer = Callable[[str], str]
 

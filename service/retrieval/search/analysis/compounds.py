@@ -7,7 +7,7 @@ site: a page's words are compared with those of all titles and headings, a quest
 from collections.abc import Callable, Iterable, Mapping
 
 from service.markup.languages.stop_words import stop_words
-from service.retrieval.search.analysis import forms_of, words_in
+from service.retrieval.search.analysis.terms import forms_of, words_in
 
 LANGUAGES = frozenset(("da", "de", "fi", "hu", "nb", "nl", "sv"))
 LEAST_COMPOUND, LEAST_PART = 9, 4

@@ -10,8 +10,8 @@ from itertools import product
 from tantivy import Query
 
 from service.markup.languages.stop_words import stop_words
-from service.retrieval.search.analysis import words_in
-from service.retrieval.search.question import ENGLISH
+from service.retrieval.search.analysis.terms import words_in
+from service.retrieval.search.questions.question import ENGLISH
 from service.retrieval.search.words import Words
 
 RUN = 5

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from service.domain.search import QueryWord
 from service.markup.languages.stop_words import stop_words
-from service.retrieval.search.analysis import joined_names, parts_of, words_in
-from service.retrieval.search.compounds import compound_parts
+from service.retrieval.search.analysis.compounds import compound_parts
+from service.retrieval.search.analysis.terms import joined_names, parts_of, words_in
+from service.retrieval.search.analysis.writing_systems import binds, without_phrases
 from service.retrieval.search.words import Words
-from service.retrieval.search.writing_systems import binds, without_phrases
 
 MAX_QUERY = 32_768
 MAX_TERMS = 24

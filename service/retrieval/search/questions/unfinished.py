@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 from tantivy import Query
 
-from service.retrieval.search.analysis import MAX_WORD
-from service.retrieval.search.question import NearTerms, Terms, read_question
+from service.retrieval.search.analysis.terms import MAX_WORD
+from service.retrieval.search.questions.question import NearTerms, Terms, read_question
 from service.retrieval.search.words import Words
 
 MAX_COMPLETIONS = 8

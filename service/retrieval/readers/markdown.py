@@ -23,8 +23,8 @@ from service.markup.shown_code import shown_code
 from service.markup.slugs import Anchors, slug
 from service.ports.docs_source import PAGE_BYTES
 from service.retrieval.readers.entries import Entry, entries_of, located
-from service.retrieval.readers.expansion import expanded
-from service.retrieval.readers.includes import Files, Include, OtherFiles
+from service.retrieval.readers.includes.expansion import expanded
+from service.retrieval.readers.includes.files import Files, Include, OtherFiles
 from service.retrieval.readers.sphinx.myst import SphinxPage
 
 __all__ = [  # with what those who read pages need of the modules below this one

@@ -102,8 +102,8 @@ class PageReader:
 
     def _page_of_hugo(self, data: bytes, path: str) -> ParsedPage | Skipped:
         """Read a page with its shortcodes as its readers see them."""
-        from service.retrieval.readers.hugo_pages import parse_hugo_page
-        from service.retrieval.readers.hugo_site import HugoSite
+        from service.retrieval.readers.hugo.pages import parse_hugo_page
+        from service.retrieval.readers.hugo.site import HugoSite
 
         def read(name: str) -> bytes | None:
             if name != path:

@@ -14,8 +14,8 @@ from service.domain.sites import Skipped
 from service.markup.dialects.directives import Opening, is_closing, opening
 from service.markup.fences import fenced
 from service.markup.pages import is_markdown
-from service.retrieval.readers.includes import Files
-from service.retrieval.readers.mkdocs_includes import Lines
+from service.retrieval.readers.includes.files import Files
+from service.retrieval.readers.includes.mkdocs import Lines
 from service.retrieval.readers.sphinx.facts import SphinxFacts
 from service.retrieval.readers.sphinx.language import (
     ADMONITIONS,

@@ -15,8 +15,8 @@ from service.markup.fences import fenced
 from service.markup.front_matter import lines_of
 from service.markup.prose import unmarked
 from service.markup.slugs import Anchors
-from service.retrieval.readers.includes import Files
-from service.retrieval.readers.mkdocs_includes import Lines
+from service.retrieval.readers.includes.files import Files
+from service.retrieval.readers.includes.mkdocs import Lines
 
 MAX_DEPTH = 5
 """Files within files."""

@@ -8,8 +8,8 @@ from posixpath import dirname, normpath
 
 from service.markup.dialects.dialect import Dialect
 from service.markup.fences import fenced
-from service.retrieval.readers.includes import Files
-from service.retrieval.readers.mkdocs_includes import Lines
+from service.retrieval.readers.includes.files import Files
+from service.retrieval.readers.includes.mkdocs import Lines
 
 MAX_DEPTH = 10
 _CALL = re.compile(r"\\?\{\{#(?P<what>\w{1,30})[ \t]{1,20}(?P<named>[^{}\n]{1,500})\}\}")

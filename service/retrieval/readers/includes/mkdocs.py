@@ -15,7 +15,7 @@ from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
 from service.markup.fences import fenced
 from service.markup.front_matter import split_front_matter
 from service.markup.pages import is_markdown
-from service.retrieval.readers.includes import Files
+from service.retrieval.readers.includes.files import Files
 
 MAX_NESTED = 10
 Line = tuple[int, str]

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import split_front_matter
-from service.retrieval.readers import mdbook_includes, vitepress_includes
-from service.retrieval.readers.includes import Files
-from service.retrieval.readers.mdx_code import code_of_components
-from service.retrieval.readers.mkdocs_includes import Lines, code_files, files_in_braces, files_in_calls, snippets
+from service.retrieval.readers.includes import mdbook, vitepress
+from service.retrieval.readers.includes.files import Files
+from service.retrieval.readers.includes.mdx_code import code_of_components
+from service.retrieval.readers.includes.mkdocs import Lines, code_files, files_in_braces, files_in_calls, snippets
 from service.retrieval.readers.sphinx import myst
 from service.retrieval.readers.sphinx.myst import SphinxPage
 
@@ -21,11 +21,11 @@ _EXPANDERS: Sequence[tuple[str, Expander]] = (
     ("{*", code_files),
     ("{!", files_in_braces),
     ("{%", files_in_calls),
-    ("@include:", vitepress_includes.markdown_files),
-    ("<<<", vitepress_includes.code_files),
+    ("@include:", vitepress.markdown_files),
+    ("<<<", vitepress.code_files),
     ("<Code", code_of_components),
     ("export const", code_of_components),
-    ("{{#", mdbook_includes.files_in_calls),
+    ("{{#", mdbook.files_in_calls),
 )
 
 

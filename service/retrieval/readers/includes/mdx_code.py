@@ -8,8 +8,8 @@ from service.markup.blocks import blocks_of
 from service.markup.dialects.dialect import Dialect
 from service.markup.fences import fenced
 from service.markup.syntax import ATTRIBUTE, ATTRIBUTES
-from service.retrieval.readers.includes import MAX_SNIPPETS, Files
-from service.retrieval.readers.mkdocs_includes import Lines
+from service.retrieval.readers.includes.files import MAX_SNIPPETS, Files
+from service.retrieval.readers.includes.mkdocs import Lines
 
 MAX_LINES = 1_000
 """Lines of one block of code."""

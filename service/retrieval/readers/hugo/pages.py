@@ -8,7 +8,8 @@ from service.domain.sites import Skipped
 from service.markup.dialects.dialect import Dialect
 from service.markup.dialects.shortcodes import unescaped
 from service.markup.front_matter import split_front_matter
-from service.retrieval.readers.hugo_site import HugoSite
+from service.retrieval.readers.hugo.shortcodes import expand
+from service.retrieval.readers.hugo.site import HugoSite
 from service.retrieval.readers.markdown import (
     MAX_LINES,
     MAX_PAGE_BYTES,
@@ -17,7 +18,6 @@ from service.retrieval.readers.markdown import (
     parse_page,
     source_text,
 )
-from service.retrieval.readers.shortcodes import expand
 
 
 def parse_hugo_page(data: bytes, path: str, dialect: Dialect, site: HugoSite) -> ParsedPage | Skipped:

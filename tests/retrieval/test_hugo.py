@@ -3,7 +3,7 @@
 import pytest
 
 from service.retrieval.site.detection import detect_layout
-from service.retrieval.site.hugo_rules import fits
+from service.retrieval.site.generators.hugo.addresses import fits
 from service.retrieval.site.left_out import excluded
 from service.retrieval.site.navigation import make_site
 from service.retrieval.site.pages import PageReader

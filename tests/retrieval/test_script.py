@@ -1,7 +1,7 @@
 import pytest
 
-from service.retrieval.site.script import exported
-from service.retrieval.site.script_values import UNKNOWN
+from service.retrieval.site.javascript.script import exported
+from service.retrieval.site.javascript.values import UNKNOWN
 
 
 def value(text: str, **files: str) -> object:

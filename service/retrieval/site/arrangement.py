@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from service.markup.front_matter import FrontMatter
-from service.retrieval.site.generators.docusaurus_sidebars import arranged_documents
+from service.retrieval.site.generators.docusaurus.sidebars import arranged_documents
 from service.retrieval.site.generators.starlight import arranged_by_starlight
 from service.retrieval.site.layout import Kind, Layout, NavEntry
 

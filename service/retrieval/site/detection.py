@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from service.retrieval.readers.openapi_pages import is_description, operation_named
 from service.retrieval.site.generators.antora import antora
-from service.retrieval.site.generators.docusaurus import docusaurus
-from service.retrieval.site.generators.gitbook import gitbook, gitbook_by_summary
-from service.retrieval.site.generators.hugo import hugo, hugo_by_folders
-from service.retrieval.site.generators.mdbook import mdbook
+from service.retrieval.site.generators.books.gitbook import gitbook, gitbook_by_summary
+from service.retrieval.site.generators.books.mdbook import mdbook
+from service.retrieval.site.generators.docusaurus.configuration import docusaurus
+from service.retrieval.site.generators.hugo.content import hugo, hugo_by_folders
 from service.retrieval.site.generators.mdn import mdn
 from service.retrieval.site.generators.mintlify import mintlify
-from service.retrieval.site.generators.mkdocs import mkdocs
+from service.retrieval.site.generators.mkdocs.configuration import mkdocs
 from service.retrieval.site.generators.nextra import nextra
 from service.retrieval.site.generators.plain import plain
-from service.retrieval.site.generators.sphinx import sphinx
+from service.retrieval.site.generators.sphinx.configuration import sphinx
 from service.retrieval.site.generators.starlight import starlight
-from service.retrieval.site.generators.vitepress import vitepress
+from service.retrieval.site.generators.vitepress.configuration import vitepress
 from service.retrieval.site.generators.website import WEBSITE, website
 from service.retrieval.site.layout import (
     DEPENDENCY_FOLDERS,

@@ -14,7 +14,7 @@ from service.markup.front_matter import FrontMatter, is_true, text_field
 from service.markup.pages import INDEXED_SUFFIXES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES
 from service.retrieval.readers.sphinx.facts import NO_FACTS, SphinxFacts
 from service.retrieval.site.documents import DocumentSet
-from service.retrieval.site.hugo_rules import HugoRules
+from service.retrieval.site.generators.hugo.addresses import HugoRules
 from service.retrieval.site.ignore_files import IgnoreRules
 
 Kind = Literal[

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from service.markup.front_matter import FrontMatter
 from service.markup.pages import INDEX_NAMES, without_suffix
-from service.retrieval.site.generators.summary import NOT_NAMED, links_in
+from service.retrieval.site.generators.books.summary import NOT_NAMED, links_in
 from service.retrieval.site.layout import Kind, Layout, join_path
 from service.retrieval.site.navigation import Site
 

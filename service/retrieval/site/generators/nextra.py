@@ -14,6 +14,7 @@ from msgspec import Struct
 from service.markup.dialects.dialect import Dialect
 from service.markup.pages import is_markdown
 from service.retrieval.site.ignore_files import ignore_rules
+from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import (
     MAX_FACT,
     Layout,
@@ -25,7 +26,6 @@ from service.retrieval.site.layout import (
     read_text,
     within,
 )
-from service.retrieval.site.script import exported
 
 MAX_META, MAX_LANGUAGES, MAX_DEPTH = 2_000, 200, 40
 _META = re.compile(r"_meta(?:\.([A-Za-z]{2}(?:-[A-Za-z]{2,4})?))?\.(?:[jt]sx?|json)")

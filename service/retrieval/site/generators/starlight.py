@@ -12,8 +12,8 @@ from posixpath import dirname, normpath
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import FrontMatter
 from service.retrieval.site.documents import DocumentSet, SidebarItem
+from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, clean_url, join_path, read_text, within
-from service.retrieval.site.script import exported
 
 MAX_LANGUAGES, MAX_DEPTH, MAX_ITEMS = 200, 40, 20_000
 _MARKS = frozenset(("sidebar", "locales", "defaultLocale", "social", "editLink", "customCss", "logo", "title"))

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from posixpath import normpath
 
 from service.markup.dialects.dialect import Dialect
-from service.retrieval.site.generators.vitepress_rewrites import rewritten
+from service.retrieval.site.generators.vitepress.rewrites import rewritten
 from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
+from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import (
     MAX_FACT,
     Layout,
@@ -20,7 +21,6 @@ from service.retrieval.site.layout import (
     read_text,
     within,
 )
-from service.retrieval.site.script import exported
 
 FOLDER = ".vitepress"
 MAX_ITEMS, MAX_LANGUAGES = 50_000, 200

@@ -14,7 +14,7 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.markup.pages import is_markdown
 from service.markup.slugs import SlugStyle
-from service.retrieval.site.generators.mkdocs_navigation import navigation
+from service.retrieval.site.generators.mkdocs.navigation import navigation
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import (
     LANGUAGE,

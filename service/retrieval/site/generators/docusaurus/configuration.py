@@ -14,10 +14,10 @@ from msgspec import Struct
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.retrieval.site.documents import Category, DocumentSet, SidebarItem
-from service.retrieval.site.generators.docusaurus_sidebars import sidebars_of
+from service.retrieval.site.generators.docusaurus.sidebars import sidebars_of
 from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
+from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import MAX_FACT, Layout, Read, clean_url, join_path, read_text, within
-from service.retrieval.site.script import exported
 
 MAX_INSTANCES, MAX_VERSIONS, MAX_LANGUAGES, MAX_CATEGORIES, MAX_RULES = 50, 200, 200, 5_000, 100
 """Limits for one configuration."""

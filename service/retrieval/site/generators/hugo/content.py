@@ -1,5 +1,5 @@
 """Hugo: the folders of content, languages, cascades, bundles, and the order of sections and menus
-(gohugo.io/content-management). Addresses are in ``hugo_rules``.
+(gohugo.io/content-management). Addresses are in ``addresses``.
 """
 
 import re
@@ -16,7 +16,8 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import FrontMatter, is_true, list_field, split_front_matter, text_field
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.markup.slugs import SlugStyle
-from service.retrieval.site.generators.hugo_config import (
+from service.retrieval.site.generators.hugo.addresses import Cascade, ContentPage, HugoRules, Source
+from service.retrieval.site.generators.hugo.configuration import (
     Settings,
     base_path,
     is_on,
@@ -26,7 +27,6 @@ from service.retrieval.site.generators.hugo_config import (
     tables,
     text,
 )
-from service.retrieval.site.hugo_rules import Cascade, ContentPage, HugoRules, Source
 from service.retrieval.site.layout import LANGUAGE, LANGUAGES, Layout, Mount, NavEntry, Read, join_path, within
 
 MAX_PAGES = 50_000

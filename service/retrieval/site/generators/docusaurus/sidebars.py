@@ -15,8 +15,8 @@ from service.retrieval.site.documents import (
     is_category_index,
     numbered,
 )
+from service.retrieval.site.javascript.values import UNKNOWN
 from service.retrieval.site.layout import Layout, NavEntry
-from service.retrieval.site.script_values import UNKNOWN
 
 MAX_DEPTH, MAX_ITEMS, MAX_MISSING = 40, 50_000, 1_000
 _PAGE_ITEMS = frozenset(("doc", "ref"))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_toml
-from service.retrieval.site.generators.summary import Summary
+from service.retrieval.site.generators.books.summary import Summary
 from service.retrieval.site.layout import MAX_FACT, Layout, Read, clean_url, join_path, read_text
 
 

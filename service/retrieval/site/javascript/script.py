@@ -12,8 +12,8 @@ from collections.abc import Callable
 from json import JSONDecodeError, loads
 from posixpath import dirname, normpath
 
-from service.retrieval.site.script_expressions import Expression, Function
-from service.retrieval.site.script_tokens import (
+from service.retrieval.site.javascript.expressions import Expression, Function
+from service.retrieval.site.javascript.tokens import (
     MAX_DECLARATION,
     MAX_TOKENS,
     Text,
@@ -24,7 +24,7 @@ from service.retrieval.site.script_tokens import (
     names_in,
     tokens_of,
 )
-from service.retrieval.site.script_values import UNKNOWN
+from service.retrieval.site.javascript.values import UNKNOWN
 
 MAX_STEPS, MAX_FILES, MAX_CHARACTERS = 200_000, 30, 1 << 20
 """Limits for one configuration, with all the files that it imports."""

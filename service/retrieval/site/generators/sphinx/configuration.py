@@ -18,7 +18,7 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.markup.pages import MARKDOWN_SUFFIXES, is_markdown
 from service.retrieval.readers.sphinx.facts import SphinxFacts
-from service.retrieval.site.generators.sphinx_toctrees import listed_pages
+from service.retrieval.site.generators.sphinx.toctrees import listed_pages
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text, within
 

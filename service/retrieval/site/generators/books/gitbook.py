@@ -8,7 +8,7 @@ from posixpath import dirname, normpath
 
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
-from service.retrieval.site.generators.summary import Summary, links_in
+from service.retrieval.site.generators.books.summary import Summary, links_in
 from service.retrieval.site.layout import LANGUAGE, MAX_FACT, Layout, Mount, Read, join_path, read_text
 
 MAX_LANGUAGES, MAX_REDIRECTS = 200, 5_000

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from service.retrieval.site.script_tokens import MAX_DEPTH, Template, Text, Token, Tokens, is_word, names_in
-from service.retrieval.site.script_values import UNKNOWN, Unknown, joined, path_of
+from service.retrieval.site.javascript.tokens import MAX_DEPTH, Template, Text, Token, Tokens, is_word, names_in
+from service.retrieval.site.javascript.values import UNKNOWN, Unknown, joined, path_of
 
 Names = Mapping[str, object]
 NO_NAMES: Names = {}

@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from scripts.bench_table import report as tell
 from scripts.search_compare import compared, keep, kept
 from scripts.search_embeddings import embed_site, meaning_over
-from scripts.search_questions import derived_questions, without_questions, written_questions
+from scripts.search_questions import at_pages, derived_questions, pages_showing, without_questions, written_questions
 from scripts.search_rivals import ranked_by_rivals, sections_of
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.retrieval.index.archive import Archive, blob_of
@@ -115,6 +115,7 @@ async def measure(measured: Measured, names: Sequence[str], *, with_rivals: bool
         await indexes.use(name, "bench")
         if measured.meaning is not None:
             cost["embed_seconds"] = await embed_site(indexes, measured.meaning, name)
+        asked[name] = at_pages(asked[name], pages_showing(indexes.path_of(name, "bench")))
         if asked[name]:
             rows += await judged(name, asked[name], indexes)
             hit, ndcg = GOALS.get(name, (0.0, 0.0))
@@ -279,13 +280,20 @@ async def judged_by_kind(
 async def _judge_kinds(
     indexes: SiteIndexes, site: str, asked: Sequence[dict[str, Any]], outcomes: dict[str, dict[str, float]]
 ) -> None:
+    asked = at_pages(asked, pages_showing(indexes.path_of(site, "bench")))
     taken = [question for question in asked if "source" in question]
     for question in asked:
-        found = await indexes.search(site, question["query"], limit=100)
-        pages = dict.fromkeys(section.path for section in found.sections)
+        pages = await found_pages(indexes, site, question["query"])
         others = [page for page in pages if page != question.get("leaves_out")]
         figures = score([question], [others], among=taken if "source" in question else [question])
         outcomes.setdefault(question["kind"], {})[question["query"]] = figures["ndcg10"]
+
+
+async def found_pages(indexes: SiteIndexes, site: str, query: str) -> list[str]:
+    """Return the pages of a result, best first."""
+    showing = pages_showing(indexes.path_of(site, "bench"))
+    found = await indexes.search(site, query, limit=100)
+    return list(dict.fromkeys(showing.get(section.path, section.path) for section in found.sections))
 
 
 def means_of(outcomes: dict[str, dict[str, dict[str, float]]]) -> Rows:
@@ -305,10 +313,7 @@ def means_of(outcomes: dict[str, dict[str, dict[str, float]]]) -> Rows:
 
 
 async def judged(name: str, asked: Sequence[dict[str, Any]], indexes: SiteIndexes) -> Rows:
-    ranked = []
-    for question in asked:
-        found = await indexes.search(name, question["query"], limit=100)
-        ranked.append(list(dict.fromkeys(section.path for section in found.sections)))
+    ranked = [await found_pages(indexes, name, question["query"]) for question in asked]
     rows = [{"corpus": name, "engine": "docsmith", **score(asked, ranked)}]
     for which, half in enumerate(("first half", "second half")):
         members = [number for number, question in enumerate(asked) if half_of(question["query"]) == which]

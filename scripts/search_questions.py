@@ -11,6 +11,9 @@ Written ones are lines of JSON (``query``, ``relevant``, ``kind``, perhaps ``sou
   below "See also" or "Next steps" that says why. The linked words are left out of the question.
 
 The page that a question was taken from is left out of its ranking. A text that is on several pages is no question.
+
+Labels name files. Where a file is no page of the site, and the index says which page shows it (``pages_showing``), that
+page is the right one.
 """
 
 import hashlib
@@ -21,8 +24,9 @@ import sqlite3
 import tarfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +74,25 @@ def _lines(file: Path) -> list[dict[str, Any]]:
     if not file.is_file():
         return []
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+@cache
+def pages_showing(index: Path) -> dict[str, str]:
+    """Return the pages that show files which are none, by the paths of those files."""
+    with closing(sqlite3.connect(index / PAGES_FILE)) as db:
+        return dict(
+            db.execute(
+                "SELECT DISTINCT sections.path, pages.path FROM sections"
+                " JOIN pages ON pages.id = sections.id >> 16 WHERE sections.path != ''"
+            )
+        )
+
+
+def at_pages(asked: Sequence[dict[str, Any]], showing: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the questions with the pages that show what their labels name."""
+    return [
+        {**one, "relevant": list(dict.fromkeys(showing.get(path, path) for path in one["relevant"]))} for one in asked
+    ]
 
 
 def derived_questions(index: Path) -> list[dict[str, Any]]:

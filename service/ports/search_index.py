@@ -65,7 +65,7 @@ class Section(Struct, frozen=True):
     """A stretch of a page under one heading."""
 
     path: str
-    """Path of its page's file, from the root of the repository."""
+    """Path of its file, from the root of the repository: its page's, or one that the page shows, as a glossary does."""
     url: str
     """Where the site shows it, beginning with ``/``, with ``#anchor`` except for the top of the page."""
     title: str
@@ -78,7 +78,7 @@ class Section(Struct, frozen=True):
     """Markdown, without front matter, MDX imports and component tags."""
     start_line: int
     end_line: int
-    """From 1, inclusive, in the page's file."""
+    """From 1, inclusive, in its file."""
     score: float = 0.0
     """0 .. 1 within one result, the best being 1; comparable only there."""
     explanation: Explanation | None = None

@@ -19,7 +19,7 @@ class SourceView(Struct, frozen=True, rename="camel"):
     number: Annotated[int, described("Its number in the answer's citations.")]
     title: Annotated[str, described("The page's title.")]
     url: Annotated[Reference, described("Where it is on the site.")]
-    path: Annotated[str, described("The page's path in the repository.")]
+    path: Annotated[str, described("The path of its file in the repository: the page's, or one that the page shows.")]
     start_line: Annotated[int, described("Where it begins in the file, from 1.")]
     end_line: Annotated[int, described("Where it ends in the file.")]
     commit: Annotated[str, described("The commit that it was read from.")]

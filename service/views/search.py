@@ -36,7 +36,7 @@ class ResultMetadata(Struct, frozen=True, rename="camel"):
     heading_path: Annotated[tuple[str, ...], described("The headings above it, the outermost first.")]
     start_line: Annotated[int, described("Where it begins in the file, from 1.")]
     end_line: Annotated[int, described("Where it ends in the file.")]
-    file: Annotated[str, described("The page's path in the repository.")]
+    file: Annotated[str, described("The path of its file in the repository: the page's, or one that the page shows.")]
     commit: Annotated[str, described("The commit of the repository that it was read from.")]
     language: Annotated[str, described("The language of the text, such as `de`.")] = ""
     highlights: Annotated[

@@ -41,9 +41,7 @@ def test_cascade_applies_to_the_pages_that_its_target_fits(target):
         "content/docs/c.md": "---\nslug: d\n---\nText.",
     }
     site, listed = site_of(files)
-    assert listed == {
-        "content/docs/a1.md": "Its front matter, or that of a section above it, says that it is not rendered."
-    }
+    assert listed == {"content/docs/a1.md": "Shown on content/docs/_index.md."}
     assert site.pages["content/docs/c.md"].url == "/docs/x-d"
     assert site.pages["content/docs/b.md"].url == "/docs/x-b"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from service.domain.search import Source
 from service.retrieval.index.archive import blob_of
 from service.retrieval.index.atomic_folder import is_whole, seal
 from service.retrieval.index.build import IndexReport, renew_from_archive, renew_index
@@ -117,7 +118,7 @@ def contents(index: Path) -> dict[str, object]:
             "sections": sorted(
                 (paths[id_ >> 16], id_ & 0xFFFF, *rest, zlib.decompress(text))
                 for id_, text, *rest in db.execute(
-                    "SELECT id, text, heading, heading_path, anchor, start_line, end_line, hash FROM sections"
+                    "SELECT id, text, heading, heading_path, anchor, start_line, end_line, path, hash FROM sections"
                 )
             ),
             "files": [
@@ -219,6 +220,63 @@ def test_front_matter_of_hugo_is_renewed_for_the_whole_site(tmp_path, change):
     build(after(HUGO, change), tmp_path / "whole", commit="2" * 40)
     assert report is not None
     assert contents(tmp_path / "after") == contents(tmp_path / "whole")
+
+
+TERMS = {
+    **HUGO,
+    "content/terms/index.md": "---\ntitle: Terms\nlayout: glossary\n---\n",
+    "content/terms/bridle.md": "---\ntitle: Bridle\nid: bridle\n---\nIt holds.\n",
+    "content/words/_index.md": "---\ntitle: Words\ncascade:\n  build: {render: never, list: local}\n"
+    "build: {render: always}\n---\nWords.\n",
+    "content/words/spar.md": "---\ntitle: Spar\n---\nIt spans.\n\n## Use\n\nBend it.\n",
+    "content/words/staff.md": "---\ntitle: Staff\ngroups: [staff]\n---\nOnly for us.\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        ({"content/words/spar.md": "---\ntitle: Spar\n---\nIt bends.\n"}, 1),
+        ({"content/words/tail.md": "---\ntitle: Tail\n---\nIt steadies.\n"}, 1),
+        ({"content/terms/bridle.md": None}, 1),
+        ({"content/words/spar.md": "---\ntitle: Spar\nbuild: {render: always}\n---\nIt spans.\n"}, 2),
+        ({"content/words/spar.md": "---\ntitle: Spar\ndraft: true\n---\nIt spans.\n"}, 1),
+    ],
+    ids=["text", "added", "gone", "a page now", "a draft now"],
+)
+def test_page_is_renewed_with_the_files_that_it_shows(tmp_path, change, read):
+    build(TERMS, tmp_path / "before")
+    report = renew(tmp_path / "before", tmp_path / "after", after(TERMS, change), change, docs_folder="")
+    build(after(TERMS, change), tmp_path / "whole", commit="2" * 40)
+    assert report is not None
+    assert report.read == read
+    assert contents(tmp_path / "after") == contents(tmp_path / "whole")
+
+
+async def test_text_of_a_file_is_found_on_the_page_that_shows_it(indexed):
+    await indexed.fill(TERMS)
+    search = indexed.index.search
+    found = [(await search(DOMAIN, query, limit=1)).sections[0] for query in ("what spans", "bend", "what holds")]
+    assert [(one.path, one.url, one.title, one.heading_path, one.start_line, one.end_line) for one in found] == [
+        ("content/words/spar.md", "/words#spar", "Words", ("Spar",), 4, 5),
+        ("content/words/spar.md", "/words#use", "Words", ("Spar", "Use"), 6, 8),
+        ("content/terms/bridle.md", "/terms#term-bridle", "Terms", ("Bridle",), 5, 5),
+    ]
+    sources = [Source(1, one.path, one.url, one.title, one.heading, one.start_line, 0, "1" * 40) for one in found]
+    again = await indexed.index.sections_at(DOMAIN, sources)
+    assert [one.text for one in again if one is not None] == [one.text for one in found]
+    page = await indexed.index.read_page(DOMAIN, "content/words/spar.md")
+    assert page is not None
+    assert page.path == "content/words/_index.md"
+    assert page.content == "Words.\n\n## Spar\n\nIt spans.\n\n## Use\n\nBend it."
+    assert {one.path: one.reason for one in await indexed.index.skipped(DOMAIN)} == {
+        "content/terms/bridle.md": "Shown on content/terms/index.md.",
+        "content/words/spar.md": "Shown on content/words/_index.md.",
+        "content/words/staff.md": "Its front matter, or that of a section above it, says that it is not rendered.",
+    }
+    assert [one.path for one in (await indexed.index.check(DOMAIN)).findings["skipped"].first] == [
+        "content/words/staff.md"
+    ]
 
 
 def test_position_of_a_page_of_docusaurus_moves_the_others(tmp_path):

@@ -284,7 +284,7 @@ class _Indexing:
         self._tables.set_copies(shown)
         self._new |= moved
         self._gone |= moved
-        self._tables.set_addresses(site, ids)
+        self._tables.set_addresses(site, ids, layout.shown_on)
         links = Links(site)
         names_now: dict[int, Counter[str]] = {}
         for path, mentions in self._tables.all_mentions():
@@ -445,7 +445,7 @@ class _Renewal(_Indexing):
         self._base = self._meta["base"]
         if layout.reading != before.reading or self._base not in layout.bases:
             return None
-        wanted = self._wanted(layout, detects=detects)
+        wanted = self._wanted(layout, before, detects=detects)
         renewed = int(self._meta["renewed"]) + len(wanted) + len(self._gone)
         if renewed > MAX_RENEWED * int(self._meta["pages"]):
             return None
@@ -457,11 +457,12 @@ class _Renewal(_Indexing):
             self.place_all(layout, self._base)
         return self.finish(folder, layout, began, renewed=renewed)
 
-    def _wanted(self, layout: Layout, *, detects: bool) -> set[str]:
+    def _wanted(self, layout: Layout, before: Layout, *, detects: bool) -> set[str]:
         """The files to read as pages. Those that are pages no more are forgotten."""
         changed = {path for path, blob in self._changes.items() if blob is not None}
         asked = {*self._changes, *(f"{dirname(path)}/" for path in self._changes)}
         stale = {user for path in asked for user in self._tables.pages_that_use(path)}
+        stale |= {page for _, page in layout.shown_on.items() ^ before.shown_on.items()}
         wanted = {path for path in changed | stale if layout.is_page(path) and self._tables.is_file(path)}
         if detects:
             shown = {path for path in self._files.names if layout.is_page(path)}

@@ -12,7 +12,7 @@ from msgspec import Struct, json
 from service.markup.leftovers import leftovers
 from service.retrieval.index.stored import MISSING_ENTRIES
 from service.retrieval.search.words import PAGE_SHIFT
-from service.retrieval.site.layout import Kind, decode_layout
+from service.retrieval.site.layout import SHOWN_ON, Kind, decode_layout
 
 FindingKind = Literal[
     "same_address", "missing_entry", "missing_include", "leftover", "not_in_navigation", "skipped"
@@ -70,7 +70,9 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
         "leftover": _counted(_leftovers(db)),
         "not_in_navigation": _counted(_not_in_navigation(db) if entries else ()),
         "skipped": _counted(
-            Finding(path, reason) for path, reason in db.execute("SELECT path, reason FROM skipped ORDER BY path")
+            Finding(path, reason)
+            for path, reason in db.execute("SELECT path, reason FROM skipped ORDER BY path")
+            if not reason.startswith(SHOWN_ON)  # it is in the index
         ),
     }
     return SiteCheck(layout.kind, meta["commit"], int(meta["pages"]), int(meta["sections"]), entries, findings)
@@ -104,7 +106,7 @@ _IN_HEADINGS = frozenset(("shortcode", "attributes", "include"))
 
 def _leftovers(db: sqlite3.Connection) -> Iterator[Finding]:
     for path, heading, text, line in db.execute(
-        "SELECT pages.path, heading, text, start_line FROM sections"  # noqa: S608  (a number of ours)
+        "SELECT iif(sections.path = '', pages.path, sections.path), heading, text, start_line FROM sections"  # noqa: S608  (a number of ours)
         f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} ORDER BY pages.path, sections.id"
     ):
         in_heading = [one for one in leftovers(heading) if one.kind in _IN_HEADINGS]

@@ -78,8 +78,8 @@ class _PageRow(Struct, frozen=True, array_like=True, gc=False):
     title: str
 
 
-_SectionRow = tuple[str, str, str, str, int, int]
-"""Heading, heading path as JSON, anchor, text, first and last line."""
+_SectionRow = tuple[str, str, str, str, int, int, str]
+"""Heading, heading path as JSON, anchor, text, first and last line, and its file where that is not the page's."""
 
 
 class SiteIndex:
@@ -357,13 +357,13 @@ class SiteIndex:
         return replace(section, highlights=Highlights(*shown))
 
     def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
-        heading, path, anchor, text, start, end = row
+        heading, headings, anchor, text, start, end, path = row
         return Section(
-            path=page.path,
+            path=path or page.path,
             url=f"{page.url}#{anchor}" if anchor else page.url,
             title=page.title,
             heading=heading,
-            heading_path=tuple(json.loads(path)),
+            heading_path=tuple(json.loads(headings)),
             text=text,
             start_line=start,
             end_line=end,
@@ -375,9 +375,9 @@ class SiteIndex:
     def _rows(self, sections: Sequence[int]) -> dict[int, _SectionRow]:
         asked = ",".join(map(str, sections))
         return {
-            id_: (heading, path, anchor, zlib.decompress(text).decode(), start, end)
-            for id_, heading, path, anchor, text, start, end in self._db.execute(
-                "SELECT id, heading, heading_path, anchor, text, start_line, end_line"  # noqa: S608  (numbers)
+            id_: (heading, headings, anchor, zlib.decompress(text).decode(), start, end, path)
+            for id_, heading, headings, anchor, text, start, end, path in self._db.execute(
+                "SELECT id, heading, heading_path, anchor, text, start_line, end_line, path"  # noqa: S608  (numbers)
                 f" FROM sections WHERE id IN ({asked}) ORDER BY id"
             )
         }

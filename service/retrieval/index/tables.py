@@ -47,6 +47,7 @@ CREATE TABLE sections(
     id INTEGER PRIMARY KEY, heading TEXT NOT NULL, heading_path TEXT NOT NULL, anchor TEXT NOT NULL,
     text BLOB NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
     entries TEXT NOT NULL, -- as JSON
+    path TEXT NOT NULL, -- of the file that it is from; empty for the page's own
     hash BLOB
 );
 -- Every file of the commit, what git calls its content, its page, and whether it said how the site is laid out.
@@ -182,7 +183,7 @@ class PageTables:
             ),
         )
         self._db.executemany(
-            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (
                 (
                     page << PAGE_SHIFT | number,
@@ -193,6 +194,7 @@ class PageTables:
                     section.start_line,
                     section.end_line,
                     msgspec.json.encode(section.entries).decode() if section.entries else "",
+                    section.path,
                 )
                 for number, section in enumerate(sections)
             ),
@@ -288,10 +290,13 @@ class PageTables:
             return known
         return next(iter(outside), "en" if "en" in placed_in or not placed_in else placed_in[0])
 
-    def set_addresses(self, site: Site, ids: Mapping[str, int]) -> None:
-        """URLs; beside them a page answers to its path, with and without its suffix."""
+    def set_addresses(self, site: Site, ids: Mapping[str, int], shown_on: Mapping[str, str]) -> None:
+        """URLs; beside them a page answers to its path, with and without its suffix, and to those of files that it
+        shows.
+        """
         addresses = {key: (ids[path], True) for key, path in site.paths.items()}
-        for path, page in ids.items():
+        shown = {path: ids[page] for path, page in shown_on.items() if page in ids}
+        for path, page in (*ids.items(), *shown.items()):
             addresses.setdefault("/" + path.casefold(), (page, False))
             addresses.setdefault("/" + path.rpartition(".")[0].casefold(), (page, False))
         self._db.execute("DELETE FROM addresses")

@@ -61,6 +61,8 @@ class PageSection(Struct, frozen=True):
     end_line: int
     entries: tuple[Entry, ...] = ()
     """The rows, options and definitions in it."""
+    path: str = ""
+    """The file that it is from, where that is not the page's own (``shown_files``)."""
 
 
 class ParsedPage(Struct, frozen=True, gc=False):

@@ -25,6 +25,8 @@ Read = Callable[[str], bytes | None]
 Mount = tuple[str, str, str, str]
 """Folder, URL prefix, version, language."""
 
+SHOWN_ON = "Shown on "
+"""The beginning of the reason why a file is no page that readers see on one."""
 MAX_CONFIG_BYTES = 4 << 20
 MAX_FACT = 500
 MAX_SCRIPT = 100_000
@@ -79,6 +81,8 @@ class Layout(Struct, frozen=True, dict=True):
     """Pages that the navigation names and that do not exist, as it names them."""
     hidden_pages: Mapping[str, str] = {}
     """Files that are no pages, by path, and why."""
+    shown_on: Mapping[str, str] = {}
+    """Those of them that readers see on a page, and that page."""
     hugo: HugoRules | None = None
     html_suffix: bool = False
     """Whether the addresses of pages end in ``.html``."""
@@ -97,6 +101,14 @@ class Layout(Struct, frozen=True, dict=True):
         every = [*self.hidden_pages, *self.entries] if rules is not None else []
         placed = [(path, rules.content_page(path)) for path in every] if rules is not None else []
         return {(at.language, at.path): path for path, at in placed if at is not None}
+
+    @cached_property
+    def files_shown(self) -> Mapping[str, Sequence[str]]:
+        """The files of ``shown_on`` by page."""
+        found: dict[str, list[str]] = {}
+        for path, page in sorted(self.shown_on.items()):
+            found.setdefault(page, []).append(path)
+        return found
 
     @property
     def reading(self) -> tuple[object, ...]:
@@ -310,12 +322,7 @@ class Layout(Struct, frozen=True, dict=True):
         return (*first, *(join_path(folder, normpath(target)) for folder in folders))
 
     def is_hidden(self, front_matter: FrontMatter) -> bool:
-        if (
-            is_true(front_matter, "draft", "hidden", "unlisted", "headless")
-            or text_field(front_matter, "published").lower() == "false"
-        ):
-            return True
-        if text_field(front_matter, "searchable").lower() == "false" or is_true(front_matter, "search_exclude"):
+        if is_unsearched(front_matter):
             return True
         if self.kind == "vitepress" and text_field(front_matter, "search").lower() == "false":
             return True
@@ -324,6 +331,15 @@ class Layout(Struct, frozen=True, dict=True):
             return True
         build = front_matter.get("_build") or front_matter.get("build")
         return isinstance(build, dict) and text_field(build, "render").lower() in ("never", "false")
+
+
+def is_unsearched(front_matter: FrontMatter) -> bool:
+    """Return whether front matter keeps a text from readers, or from search, whatever the generator."""
+    return (
+        is_true(front_matter, "draft", "hidden", "unlisted", "headless", "search_exclude")
+        or text_field(front_matter, "published").lower() == "false"
+        or text_field(front_matter, "searchable").lower() == "false"
+    )
 
 
 class _Place(Struct, frozen=True):

@@ -7,7 +7,7 @@ main thread, which an index is built on.
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from service.domain.sites import Skipped
 from service.markup.front_matter import split_front_matter, text_field
+from service.retrieval.readers.includes.shown_files import MAX_SHOWN_CHARACTERS, MAX_SHOWN_FILES, with_files
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
 from service.retrieval.readers.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
 from service.retrieval.readers.openapi_pages import (
@@ -63,12 +64,31 @@ class PageReader:
         """Never raises for what is in a page, or in what it includes."""
         self.used, self.missing = set(), set()
         try:
-            return within(self._seconds, lambda: self._page(path))
+            return within(self._seconds, lambda: self._with_shown(path))
         except OutOfTime:
             self.late += 1
             return Skipped(path, f"Reading it took longer than {self._seconds:g} seconds.")
         except MemoryError:
             return Skipped(path, "Reading it takes too much memory.")
+
+    def _with_shown(self, path: str) -> ParsedPage | Skipped:
+        """Read a page with the files that it shows without naming them."""
+        page = self._page(path)
+        shown = self._layout.files_shown.get(path)
+        if not shown or isinstance(page, Skipped):
+            return page
+        return with_files(page, self._shown(shown), self._layout.dialect.slugs)
+
+    def _shown(self, paths: Sequence[str]) -> Iterator[ParsedPage]:
+        room = MAX_SHOWN_CHARACTERS
+        for number, path in enumerate(paths):
+            self.used.add(path)
+            page = self._page(path) if number < MAX_SHOWN_FILES and room > 0 else None
+            room -= len(page.content) if isinstance(page, ParsedPage) else 0
+            if isinstance(page, ParsedPage) and room > 0:
+                yield page
+            else:
+                self._note_missing(path)
 
     def _page(self, path: str) -> ParsedPage | Skipped:
         suffix = path.lower().rpartition(".")[2]

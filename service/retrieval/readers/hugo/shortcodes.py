@@ -270,9 +270,9 @@ def _definition(call: Call, site: HugoSite, _: str) -> str:
 
 
 def _glossary(_: Call, site: HugoSite, __: str) -> str:
-    """Show every term with its text."""
+    """Show every term with its text, but for those that are sections of the page with files of their own."""
     shown = []
-    for path in site.terms()[:MAX_LISTED]:
+    for path in [path for path in site.terms() if not site.shows(path)][:MAX_LISTED]:
         title = text_field(site.front_matter(path), "title") or path.rpartition("/")[2].rpartition(".")[0]
         shown.append(f"## {title}\n\n{_body(site, path)}")
     return "\n\n".join(shown)

@@ -57,6 +57,10 @@ class HugoSite:
         """Return whether a file is a page of its own."""
         return path in self._layout.entries
 
+    def shows(self, path: str) -> bool:
+        """Return whether the page shows a file without naming it (``Layout.shown_on``)."""
+        return self._layout.shown_on.get(path) == self.path
+
     def page(self, name: str) -> str | None:
         """Return the path of a page by its logical path, or below the section of this page."""
         return self._page_named(name.partition("#")[0])

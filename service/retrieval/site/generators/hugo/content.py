@@ -27,7 +27,18 @@ from service.retrieval.site.generators.hugo.configuration import (
     tables,
     text,
 )
-from service.retrieval.site.layout import LANGUAGE, LANGUAGES, Layout, Mount, NavEntry, Read, join_path, within
+from service.retrieval.site.layout import (
+    LANGUAGE,
+    LANGUAGES,
+    SHOWN_ON,
+    Layout,
+    Mount,
+    NavEntry,
+    Read,
+    is_unsearched,
+    join_path,
+    within,
+)
 
 MAX_PAGES = 50_000
 """Pages whose front matter is read for their order."""
@@ -193,7 +204,14 @@ class _Page(Struct):
     path: str
     at: ContentPage
     front_matter: FrontMatter
+    has_text: bool
     menu_weight: float = float("inf")
+
+    @property
+    def shows_resources(self) -> bool:
+        """Return whether a bundle's Markdown is shown by its page: the usual templates do not."""
+        layout = text_field(self.front_matter, "layout")
+        return not self.has_text or layout.lower() not in ("", "single", "page", "default", "docs")
 
     @property
     def key(self) -> tuple[float, str, str, str]:
@@ -237,12 +255,15 @@ class _Site:
             templates=dict(islice(self._templates(), MAX_TEMPLATES)),
             glossaries=tuple(page.path for page in pages if page.at.name and page.at.folders[-1:] == ("glossary",)),
         )
-        hidden = dict(self._resources(pages))
+        bundles = dict(self._resources(pages))
+        hidden = {path: f"A resource of the page {bundle}." for path, bundle in bundles.items()}
         for page in pages:
             page.front_matter = rules.with_cascades(page.at, page.front_matter)
             reason = self._why_hidden(page.front_matter)
             if reason:
                 hidden.setdefault(page.path, reason)
+        shown_on = {path: on for path, on in self._shown_on(pages, bundles) if on not in hidden}
+        hidden |= {path: f"{SHOWN_ON}{on}." for path, on in shown_on.items()}
         shown = [page for page in pages if page.path not in hidden]
         missing = tuple(self._menu_weights(shown))
         mounts: list[Mount] = [(s.folder, rules.prefixes.get(s.language, ""), "", s.language) for s in rules.sources]
@@ -258,6 +279,7 @@ class _Site:
             missing_entries=missing,
             hugo=rules,
             hidden_pages=hidden,
+            shown_on=shown_on,
         )
 
     def _templates(self) -> Iterator[tuple[str, str]]:
@@ -276,26 +298,54 @@ class _Site:
             at = self._rules.content_page(path)
             if at is not None:
                 head = (self._read(path) or b"")[:MAX_HEAD].decode("utf-8", "replace").lstrip("\ufeff")
-                found.append(_Page(path, at, split_front_matter(head.replace("\r\n", "\n"))[0]))
+                front_matter, start = split_front_matter(head := head.replace("\r\n", "\n"))
+                found.append(_Page(path, at, front_matter, has_text=bool(head[start:].strip())))
         return found
 
     def _resources(self, pages: list[_Page]) -> Iterator[tuple[str, str]]:
-        """Yield the files in page bundles, which are resources of their pages."""
-        bundles = {page.path.rpartition("/")[0]: page.path for page in pages if page.at.is_bundle}
+        """Yield the files in page bundles, which are resources, each with its page: that of its language, if any."""
+        own = [page for page in pages if page.at.is_bundle]
+        bundles = {page.path.rpartition("/")[0]: page.path for page in own}
+        of_language = {(page.path.rpartition("/")[0], page.at.language): page.path for page in own}
         for page in pages:
             folder = page.path.rpartition("/")[0]
             if page.at.is_bundle:
                 continue
             while folder:
                 if folder in bundles:
-                    yield page.path, f"A resource of the page {bundles[folder]}."
+                    yield page.path, of_language.get((folder, page.at.language), bundles[folder])
                     break
                 folder = folder.rpartition("/")[0]
 
+    def _shown_on(self, pages: list[_Page], bundles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield the files that are no pages and whose text readers see, and the page that shows each: pages that are
+        listed but not rendered are on that of their section, and the resources of a bundle on its page, where that has
+        a template for them. Others are there to be included.
+        """
+        showing = {page.path for page in pages if page.shows_resources}
+        sections = {(page.at.language, page.at.folders): page.path for page in pages if not page.at.name}
+        for page in pages:
+            build = table(page.front_matter, "build") or table(page.front_matter, "_build")
+            is_restricted = bool(list_field(page.front_matter, "groups")) or is_unsearched(page.front_matter)
+            if is_restricted or _is_never(build, "list") or self._why_unpublished(page.front_matter):
+                continue
+            folders = page.at.folders
+            if page.path in bundles:
+                if bundles[page.path] in showing:
+                    yield page.path, bundles[page.path]
+            elif page.at.name and _is_never(build, "render"):
+                while len(folders) > 1 and (page.at.language, folders) not in sections:
+                    folders = folders[:-1]
+                if (page.at.language, folders) in sections:
+                    yield page.path, sections[page.at.language, folders]
+
     def _why_hidden(self, front_matter: FrontMatter) -> str:
         build = table(front_matter, "build") or table(front_matter, "_build")
-        if text(build, "render").lower() in ("never", "false", "link") or str(build.get("render")) == "False":
+        if _is_never(build, "render") or text(build, "render").lower() == "link":
             return "Its front matter, or that of a section above it, says that it is not rendered."
+        return self._why_unpublished(front_matter)
+
+    def _why_unpublished(self, front_matter: FrontMatter) -> str:
         if is_true(front_matter, "headless"):
             return "It is headless."
         if is_true(front_matter, "draft") and not is_on(self._settings, "builddrafts"):
@@ -346,7 +396,8 @@ class _Site:
                 folders = folders[:-1]
             if folders and (language, folders) not in known:  # at the top, each folder is a section
                 known.add((language, folders))
-                children.setdefault((language, ()), []).append(_Page("", ContentPage(language, folders, ""), {}))
+                section = _Page("", ContentPage(language, folders, ""), {}, has_text=False)
+                children.setdefault((language, ()), []).append(section)
             if page.at.kind != "home":
                 children.setdefault((language, folders), []).append(page)
         order: dict[str, NavEntry] = {}
@@ -376,6 +427,10 @@ def _params(values: Settings, lead: str, depth: int) -> Iterator[tuple[str, str]
             yield from _params(value, f"{lead}{key}.", depth + 1)
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
             yield f"{lead}{key}", str(value)[:500]
+
+
+def _is_never(build: Settings, name: str) -> bool:
+    return text(build, name).lower() in ("never", "false") or build.get(name) is False
 
 
 def _is_date(text_: str) -> bool:

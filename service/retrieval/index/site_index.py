@@ -51,7 +51,7 @@ MOST_COPIES = 4
 """Copies of a page, beside others of the same, that a ranking makes place for."""
 HISTORY = 0.9
 """The part of its score that a change log keeps, unless a question is about what changed."""
-LINKED = 0.03
+LINKED = 0.015
 """How much more a page counts that other pages link to, times the logarithm of how often they do."""
 SAME_PAGE, NEAR_PAGE = 1.15, 1.05
 NEAR = 2

@@ -4,7 +4,7 @@
     scripts/bench agent --corpora FOLDER --part score [--model ALIAS] [--config FILE]
 
 FOLDER holds documentation as ``NAME.tar.xz`` (or unpacked, as ``NAME/``): ``mdn`` for the overhead; for the tasks and
-instructions those that ``agent_cases.py`` and ``agent_more_cases.py`` name.
+instructions those that ``agent/cases.py`` and ``agent/more_cases.py`` name.
 
 - ``tasks``: a scripted model plays a good transcript of each task over the real tools; the results are checked by rule,
   and the prompts for the facts that each write needs, their tokens, and what of them a provider's cache can keep.
@@ -63,7 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="docsmith-bench-") as folder:
         scratch = Path(folder)
         if given.part in (None, "tasks"):
-            from scripts.agent_transcripts import TASKS, sample_corpus, tasks
+            from scripts.agent.transcripts import TASKS, sample_corpus, tasks
 
             played = sample_corpus(scratch)
             if given.corpora is not None:
@@ -72,13 +72,13 @@ def main() -> None:
             found = asyncio.run(tasks(played, scratch, given.only))
             rows, goals = rows + found[0], goals + found[1]
         if given.corpora is not None and given.part in (None, "overhead"):
-            from scripts.agent_overhead import overhead
+            from scripts.agent.overhead import overhead
 
             found = asyncio.run(overhead(unpacked(given.corpora, given.large, scratch), scratch, given.jobs))
             rows, goals = rows + found[0], goals + found[1]
         if given.part == "score":
-            from scripts.agent_cases import CASES
-            from scripts.agent_score import score
+            from scripts.agent.cases import CASES
+            from scripts.agent.score import score
 
             corpora = {name: unpacked(given.corpora, name, scratch) for name in {case.corpus for case in CASES}}
             found = asyncio.run(score(corpora, scratch, given.model, given.config))

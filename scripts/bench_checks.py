@@ -2,7 +2,7 @@
 
     scripts/bench checks --corpora FOLDER [--set FILE] [--show] [--json]
 
-FOLDER as for ``bench_search``, unpacked or packed. The set (``scripts/checked_answers.txt``, or FILE of the same form)
+FOLDER as for ``bench_search``, unpacked or packed. The set (``answers/checked_answers.txt``, or FILE of the same form)
 has answers that were written from pages of the corpora, and slips: each is put into its answer alone. The passages of
 an answer are the lines that it cites, and all other lines of their pages. Every second answer was looked at when the
 checks were made; the others were held back, and have rows of their own.
@@ -27,7 +27,7 @@ from service.assistant.sentence_checks.checker import SentenceChecker
 from service.assistant.sentence_checks.passages import GivenPassage
 from service.domain.threads.checks import SentenceCheck
 
-SET = Path(__file__).parent / "checked_answers.txt"
+SET = Path(__file__).parent / "answers" / "checked_answers.txt"
 FOUND, MARKED = 90.0, 5.0
 """Percent of the slips, at least, and of the true sentences, at most."""
 OTHER = 50

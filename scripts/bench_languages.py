@@ -3,7 +3,8 @@
     python scripts/bench_languages.py --corpora FOLDER [--json] [NAME …]
 
 FOLDER holds documentation with a folder for each language, ``NAME/docs/<language>/docs`` (FastAPI's, by default). The
-questions are made by a rule from the headings of the translated pages (``language_questions``). They are asked of
+questions are made by a rule from the headings of the translated pages (``search.language_questions``). They are asked
+of
 
 - the site of that language alone,
 - one site of all languages with a folder for each, without a word on the reader,
@@ -31,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_search import at_least
 from scripts.bench_table import report as tell
-from scripts.language_questions import ENGLISH, LanguageQuestion, questions_by_language
+from scripts.search.language_questions import ENGLISH, LanguageQuestion, questions_by_language
 from service.ports.search_index import NO_FILTER, SearchFilter
 from service.retrieval.index.build import build_index
 from service.retrieval.search.query import SiteIndexes

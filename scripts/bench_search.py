@@ -6,9 +6,9 @@
 FOLDER holds documentation as ``NAME.tar.xz`` (or unpacked, as ``NAME/``) and labelled questions as
 ``queries/NAME.jsonl``, one a line: ``{"query": …, "relevant": [path, …], "source": "…:path"}``. The pages that the
 questions were taken from (``source``) are left out of the ranking, or they would win it. To these come questions of our
-own and ones that a rule takes from the corpus itself (``search_questions``); figures are by kind. Rivals
-(``search_rivals``) run over the same sections in the same run. ``--keep FOLDER`` writes the outcome of each question,
-and ``--baseline FOLDER`` compares with what another tree has kept (``search_compare``).
+own and ones that a rule takes from the corpus itself (``search.question_sets``); figures are by kind. Rivals
+(``search.rivals``) run over the same sections in the same run. ``--keep FOLDER`` writes the outcome of each question,
+and ``--baseline FOLDER`` compares with what another tree has kept (``search.compare``).
 
 Figures are page-level: hit@5 (a right page among the first five) and nDCG@10. Labels are positive only and incomplete,
 so compare rows rather than trust them. Questions are in one of two halves by the hash of their words, each told apart:
@@ -39,10 +39,16 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_table import report as tell
-from scripts.search_compare import compared, keep, kept
-from scripts.search_embeddings import embed_site, meaning_over
-from scripts.search_questions import at_pages, derived_questions, pages_showing, without_questions, written_questions
-from scripts.search_rivals import ranked_by_rivals, sections_of
+from scripts.search.compare import compared, keep, kept
+from scripts.search.embeddings import embed_site, meaning_over
+from scripts.search.question_sets import (
+    at_pages,
+    derived_questions,
+    pages_showing,
+    without_questions,
+    written_questions,
+)
+from scripts.search.rivals import ranked_by_rivals, sections_of
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.retrieval.index.archive import Archive, blob_of
 from service.retrieval.index.build import PAGES_FILE, build_index, renew_index

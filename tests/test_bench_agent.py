@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts.agent_cases import CASES, Case
-from scripts.agent_more_cases import SAMPLES
-from scripts.agent_plays import PLAYS
-from scripts.agent_score import wrongs
-from scripts.agent_transcripts import MIN_TASKS, TASKS, Prompts
+from scripts.agent.cases import CASES, Case
+from scripts.agent.more_cases import SAMPLES
+from scripts.agent.plays import PLAYS
+from scripts.agent.score import wrongs
+from scripts.agent.transcripts import MIN_TASKS, TASKS, Prompts
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, ModelRequest, SystemMessage, UserMessage
 from tests.contracts.docs_source import AT, AUTHOR

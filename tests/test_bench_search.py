@@ -2,8 +2,8 @@
 
 import tarfile
 
-from scripts.search_compare import compared, keep, kept
-from scripts.search_questions import derived_questions, without_questions
+from scripts.search.compare import compared, keep, kept
+from scripts.search.question_sets import derived_questions, without_questions
 from service.retrieval.index.build import build_index
 
 FAQ = "# Questions\n\n" + "".join(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.generators_compare import differences, read_sample, samples, written
+from scripts.oracle.compare import differences, read_sample, samples, written
 from service.retrieval.site.navigation import detect_layout
 from tests.fakes.sites import read_site
 from tests.retrieval.formats import page_of

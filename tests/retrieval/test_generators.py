@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.generators_compare import SAMPLES, differences, read_sample, samples, written
+from scripts.oracle.compare import SAMPLES, differences, read_sample, samples, written
 
 ALL = [(folder.name, sample) for folder in sorted(SAMPLES.iterdir()) for sample in samples(folder.name)]
 

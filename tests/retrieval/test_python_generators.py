@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.generators_compare import differences, read_sample, samples, written
+from scripts.oracle.compare import differences, read_sample, samples, written
 
 SAMPLES = [(name, sample) for name in ("mkdocs", "sphinx") for sample in samples(name)]
 

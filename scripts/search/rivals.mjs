@@ -1,5 +1,5 @@
 // Ranks questions with what documentation sites ship: minisearch and lunr, as their own guides set them up.
-// node search_rivals.mjs NAME < {"sections": [{id, path, title, heading, text}], "questions": [text]}
+// node rivals.mjs NAME < {"sections": [{id, path, title, heading, text}], "questions": [text]}
 // prints {"ranked": [[path, …], …], "build_seconds", "milliseconds": [of each query]}
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -27,7 +27,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-INFLECTIONS = Path(__file__).parent / "search" / "inflections.json"
+INFLECTIONS = Path(__file__).parent / "inflections.json"
 ENGLISH = "en"
 UNSPACED = ("ja", "zh", "zh-hant")
 """Languages whose patterns are of the whole heading."""

@@ -4,8 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-from scripts.generators_build import python_packages, run, visible_text
-from scripts.generators_compare import BuiltPage, BuiltSite
+from scripts.oracle.build import python_packages, run, visible_text
+from scripts.oracle.compare import BuiltPage, BuiltSite
 
 PACKAGES = ("sphinx==8.1.3", "myst-parser==4.0.0", "sphinx-design==0.6.1")
 BUILDERS = {"html": "html", "myst": "dirhtml"}

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from eventstore import Metadata
-from scripts.agent_cases import CASES, Case
-from scripts.agent_more_cases import MORE_CASES, SAMPLES
-from scripts.agent_overhead import ScriptedModels, set_up
-from scripts.agent_plays import PLAYS, Call, Play
-from scripts.agent_score import wrongs
+from scripts.agent.cases import CASES, Case
+from scripts.agent.more_cases import MORE_CASES, SAMPLES
+from scripts.agent.overhead import ScriptedModels, set_up
+from scripts.agent.plays import PLAYS, Call, Play
+from scripts.agent.score import wrongs
 from service.agent.loop.window import BYTES_PER_TOKEN
 from service.cli.runtime import Runtime
 from service.commands.jobs import NewJob, request_job
@@ -40,7 +40,7 @@ from service.runtime.settings import Settings
 from service.workers.instances import Instance
 
 TASKS = (*CASES, *MORE_CASES)
-SAMPLE_SITE = Path(__file__).parent.parent / "tests" / "samples" / "site"
+SAMPLE_SITE = Path(__file__).parents[2] / "tests" / "samples" / "site"
 WRITING = frozenset({"replace", "insert", "write", "move", "delete"})
 MIN_TASKS = 40
 MIN_CACHED = 50

@@ -9,8 +9,8 @@ from typing import Any
 
 from lxml import html
 
-from scripts.generators_build import npm_packages, run, visible_text
-from scripts.generators_compare import BuiltPage, BuiltSite
+from scripts.oracle.build import npm_packages, run, visible_text
+from scripts.oracle.compare import BuiltPage, BuiltSite
 
 PACKAGES = ("vitepress@1.6.4", "vue@3.5.22")
 _RESOLVE = """

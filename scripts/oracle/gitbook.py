@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 from lxml import html
 
-from scripts.generators_build import npm_packages, run, visible_text
-from scripts.generators_compare import BuiltPage, BuiltSite
+from scripts.oracle.build import npm_packages, run, visible_text
+from scripts.oracle.compare import BuiltPage, BuiltSite
 
 PACKAGES = ("honkit@6.1.7",)
 

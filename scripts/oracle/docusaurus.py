@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scripts.generators_build import npm_packages, run, visible_text
-from scripts.generators_compare import BuiltPage, BuiltSite
+from scripts.oracle.build import npm_packages, run, visible_text
+from scripts.oracle.compare import BuiltPage, BuiltSite
 
 PACKAGES = (
     "@docusaurus/core@3.10.2", "@docusaurus/preset-classic@3.10.2", "raw-loader@4.0.2", "react@19.2.0",

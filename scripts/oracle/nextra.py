@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from scripts.generators_build import npm_packages, run
-from scripts.generators_compare import BuiltSite
-from scripts.generators_starlight import built_site
+from scripts.oracle.build import npm_packages, run
+from scripts.oracle.compare import BuiltSite
+from scripts.oracle.starlight import built_site
 
 PACKAGES = (
     "next@15.5.6", "react@19.2.0", "react-dom@19.2.0", "nextra@4.6.1", "nextra-theme-docs@4.6.1", "zod@4.1.12",

@@ -1,6 +1,6 @@
 """Further instructions with checks: over the sample site of the tests, and over sites of other generators."""
 
-from scripts.agent_cases import Case
+from scripts.agent.cases import Case
 
 SAMPLES = "samples"
 """The corpus that is in this repository, ``tests/samples/site``."""

@@ -9,29 +9,20 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts import (
-    generators_docusaurus,
-    generators_gitbook,
-    generators_hugo,
-    generators_mkdocs,
-    generators_nextra,
-    generators_sphinx,
-    generators_starlight,
-    generators_vitepress,
-)
-from scripts.generators_compare import SAMPLES, BuiltSite, differences, read_sample, samples, write, written
+from scripts.oracle import docusaurus, gitbook, hugo, mkdocs, nextra, sphinx, starlight, vitepress
+from scripts.oracle.compare import SAMPLES, BuiltSite, differences, read_sample, samples, write, written
 
 Build = Callable[[Path, Path], BuiltSite]
 """A function of a sample and of a folder for the generator and its work, which it finds as it left it."""
 GENERATORS: Mapping[str, Build] = {
-    "docusaurus": generators_docusaurus.build,
-    "gitbook": generators_gitbook.build,
-    "hugo": generators_hugo.build,
-    "mkdocs": generators_mkdocs.build,
-    "nextra": generators_nextra.build,
-    "sphinx": generators_sphinx.build,
-    "starlight": generators_starlight.build,
-    "vitepress": generators_vitepress.build,
+    "docusaurus": docusaurus.build,
+    "gitbook": gitbook.build,
+    "hugo": hugo.build,
+    "mkdocs": mkdocs.build,
+    "nextra": nextra.build,
+    "sphinx": sphinx.build,
+    "starlight": starlight.build,
+    "vitepress": vitepress.build,
 }
 
 

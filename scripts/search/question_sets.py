@@ -39,7 +39,7 @@ MOST_OF_A_KIND = 60
 """Questions of one rule and site: those with the smallest hashes, so a changed site keeps most of them."""
 FEWEST_WORDS, MOST_CHARACTERS = 3, 300
 MOST_PAGES_RIGHT, FEWEST_OF_A_KIND = 3, 5
-OURS = Path(__file__).parent / "search" / "questions"
+OURS = Path(__file__).parent / "questions"
 
 _LINK = re.compile(r"\[([^\]\n]{1,200})\]\(([^)\s]{1,300})\)")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*\[`])|\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)")

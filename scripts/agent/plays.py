@@ -95,7 +95,7 @@ COLOR_CARD = """<Card title="Color" icon="palette" href="/components/color">
 """
 
 PLAYS: Mapping[str, Play] = {
-    # Over agent_cases.py
+    # Over cases.py
     "replace in a page": simple(
         "support response time", "contact-support.mdx", f"{WITHIN} 24 hours", f"{WITHIN} 12 hours"
     ),
@@ -345,7 +345,7 @@ PLAYS: Mapping[str, Play] = {
         "publish the site GitHub workflow", question="I can write documentation only. Who adds the workflow?"
     ),
     "a secret": nothing("contact support key", "contact-support.mdx"),
-    # Over agent_more_cases.py
+    # Over more_cases.py
     "a renamed command": Play(
         (
             (search("lantern runner"),),

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from scripts.generators_build import python_packages, run, visible_text
-from scripts.generators_compare import BuiltPage, BuiltSite
+from scripts.oracle.build import python_packages, run, visible_text
+from scripts.oracle.compare import BuiltPage, BuiltSite
 
 PACKAGES = (
     "mkdocs==1.6.1", "mkdocs-material==9.5.49", "pymdown-extensions==10.14", "mkdocs-awesome-pages-plugin==2.10.1",

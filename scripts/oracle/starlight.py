@@ -6,8 +6,8 @@ from pathlib import Path
 
 from lxml import html
 
-from scripts.generators_build import npm_packages, run, visible_text
-from scripts.generators_compare import BuiltPage, BuiltSite
+from scripts.oracle.build import npm_packages, run, visible_text
+from scripts.oracle.compare import BuiltPage, BuiltSite
 
 PACKAGES = ("astro@5.16.0", "@astrojs/starlight@0.37.6", "sharp@0.34.5")
 _OWN = re.compile(r"This is page (\w+)")

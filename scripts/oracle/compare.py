@@ -16,7 +16,7 @@ from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.navigation import Layout, Site, detect_layout, make_site
 from service.retrieval.site.pages import PageReader
 
-SAMPLES = Path(__file__).parent / "generators"
+SAMPLES = Path(__file__).parents[1] / "generators"
 _WORD = re.compile(r"[^\W_]+")
 _LIST_NUMBER = re.compile(r"^[ \t]*\d{1,9}[.)](?=[ \t])", re.MULTILINE)
 """Numbers that a browser makes."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from lxml import html
 
-from scripts.generators_build import run, visible_text
-from scripts.generators_compare import BuiltPage, BuiltSite
+from scripts.oracle.build import run, visible_text
+from scripts.oracle.compare import BuiltPage, BuiltSite
 
 PACKAGES = ("hugo", "libsass1")
 PAGE = """<html><head><meta name="source" content="{{ with .File }}{{ .Filename }}{{ end }}">

@@ -1,4 +1,4 @@
-"""How many of the instructions of ``agent_cases.py`` a model carries out, as the pull requests show it.
+"""How many of the instructions of ``cases.py`` a model carries out, as the pull requests show it.
 
 The service runs as its users run it, a process of its own asked over HTTP; what it pushed is then read and checked.
 """
@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from scripts.agent_cases import CASES, Case
-from scripts.agent_overhead import command, set_up
+from scripts.agent.cases import CASES, Case
+from scripts.agent.overhead import command, set_up
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.agent.checks import gates
 from service.agent.checks.links.links import Links

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from scripts.bench_table import report
-from scripts.fault_kinds import FAULTS, Count
-from scripts.fault_site import Lost
+from scripts.outages.kinds import FAULTS, Count
+from scripts.outages.site import Lost
 
 
 def main() -> int:

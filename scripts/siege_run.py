@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scripts.attacks.all import ATTACKS
+from scripts.attacks.attack import Attack
+from scripts.attacks.ground import Elsewhere, Ground
+from scripts.attacks.neighbour import PAUSES, Neighbour, percentile
 from scripts.bench_table import report
-from scripts.siege_attack import Attack
-from scripts.siege_attacks import ATTACKS
-from scripts.siege_ground import Elsewhere, Ground
-from scripts.siege_neighbour import PAUSES, Neighbour, percentile
 from scripts.soak_run import RealService
 
 MAX_MILLISECONDS = 250
@@ -103,7 +103,7 @@ class Siege:
 
     async def _attacked(self, attack: Attack) -> Counter[str]:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "scripts.siege_attacks", attack.name, "--seconds", str(self._seconds),
+            sys.executable, "-m", "scripts.attacks.all", attack.name, "--seconds", str(self._seconds),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:

@@ -9,10 +9,10 @@ from collections import defaultdict
 import pytest
 import pytest_asyncio
 
-from scripts import siege_http, siege_packs, siege_pages, siege_work
-from scripts.siege_attacks import ATTACKS, make
-from scripts.siege_ground import Elsewhere, Ground
-from scripts.siege_neighbour import Neighbour
+from scripts.attacks import http, packs, pages, work
+from scripts.attacks.all import ATTACKS, make
+from scripts.attacks.ground import Elsewhere, Ground
+from scripts.attacks.neighbour import Neighbour
 from tests.service_process import Service
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -55,18 +55,18 @@ async def stands(ground, attacks, seconds=SECONDS):
 
 
 async def test_neighbour_is_served_under_attacks_by_http(ground):
-    await stands(ground, siege_http.ATTACKS)
+    await stands(ground, http.ATTACKS)
 
 
 async def test_neighbour_is_served_under_attacks_by_git(ground):
-    await stands(ground, siege_packs.ATTACKS)
+    await stands(ground, packs.ATTACKS)
 
 
 async def test_neighbour_is_served_under_attacks_by_work(ground):
-    await stands(ground, [one for one in siege_work.ATTACKS if not one.mood])
+    await stands(ground, [one for one in work.ATTACKS if not one.mood])
 
 
-@pytest.mark.parametrize("attacks", [siege_pages.ATTACKS[at : at + 6] for at in range(0, len(siege_pages.ATTACKS), 6)])
+@pytest.mark.parametrize("attacks", [pages.ATTACKS[at : at + 6] for at in range(0, len(pages.ATTACKS), 6)])
 async def test_neighbour_is_served_under_attacks_by_pages(ground, attacks):
     """One site after the other: each begins to be indexed while the next one is pushed."""
     for one in attacks[:-1]:
@@ -76,7 +76,7 @@ async def test_neighbour_is_served_under_attacks_by_pages(ground, attacks):
 
 
 async def test_neighbour_is_served_while_machines_elsewhere_misbehave(ground):
-    moody = [one for one in siege_work.ATTACKS if one.mood]
+    moody = [one for one in work.ATTACKS if one.mood]
     for one in moody:
         ground.elsewhere.mood = one.mood
         assert set(await make(one, ground.target(SCALE), 1)) <= one.answers
@@ -85,6 +85,6 @@ async def test_neighbour_is_served_while_machines_elsewhere_misbehave(ground):
 
 
 async def test_attacks_have_names_of_their_own():
-    families = (siege_http, siege_packs, siege_pages, siege_work)
+    families = (http, packs, pages, work)
     assert len(ATTACKS) == sum(len(family.ATTACKS) for family in families) > 60
     assert all(one.what for one in ATTACKS.values())

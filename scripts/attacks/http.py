@@ -7,7 +7,7 @@ import json
 import random
 import zlib
 
-from scripts.siege_attack import (
+from scripts.attacks.attack import (
     Answers,
     Attack,
     again_and_again,
@@ -20,7 +20,7 @@ from scripts.siege_attack import (
     session,
     until_answered,
 )
-from scripts.siege_ground import Target
+from scripts.attacks.ground import Target
 from service.domain.access.keys import BASE62, make_token
 
 JSON = {"Content-Type": "application/json"}

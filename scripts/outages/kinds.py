@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scripts.fault_jobs import kill_jobs
-from scripts.fault_replies import kill_replies
-from scripts.fault_site import Count, Lost, Site, site
+from scripts.outages.jobs import kill_jobs
+from scripts.outages.replies import kill_replies
+from scripts.outages.site import Count, Lost, Site, site
 from tests.end_to_end.scripted import free_port
 
 Fault = Callable[[Path, int, random.Random, Count], None]

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import aiohttp
 
-from scripts.siege_git import files_push
-from scripts.siege_ground import Tenant
+from scripts.attacks.git import files_push
+from scripts.attacks.ground import Tenant
 from tests.service_process import DOCS
 
 REQUEST_SECONDS = 60.0

@@ -14,8 +14,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from scripts.fault_jobs import provider
-from scripts.fault_site import Count, Lost, Site, site
+from scripts.outages.jobs import provider
+from scripts.outages.site import Count, Lost, Site, site
 from tests.end_to_end.talk import chunks, text_of
 from tests.fakes.provider import Asked, Failure, Reply
 

@@ -6,7 +6,7 @@ import zlib
 
 from dulwich.objects import Blob, Tree
 
-from scripts.siege_attack import (
+from scripts.attacks.attack import (
     Answers,
     Attack,
     again_and_again,
@@ -22,7 +22,7 @@ from scripts.siege_attack import (
     session,
     until_answered,
 )
-from scripts.siege_git import (
+from scripts.attacks.git import (
     BLOB,
     CAPABILITIES,
     FETCH_CAPABILITIES,
@@ -39,7 +39,7 @@ from scripts.siege_git import (
     raw_pack,
     zeros,
 )
-from scripts.siege_ground import Target
+from scripts.attacks.ground import Target
 
 RECEIVE = {"Content-Type": "application/x-git-receive-pack-request"}
 UPLOAD = {"Content-Type": "application/x-git-upload-pack-request"}

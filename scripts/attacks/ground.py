@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from scripts.siege_git import basic
+from scripts.attacks.git import basic
 from tests.fakes.gitea import FakeGitea
 from tests.fakes.provider import Asked, Call, Failure, Reply, ScriptedProvider
 from tests.service_process import Service, write_docs

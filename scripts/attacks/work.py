@@ -6,7 +6,7 @@ import re
 
 import aiohttp
 
-from scripts.siege_attack import (
+from scripts.attacks.attack import (
     Answers,
     Attack,
     again_and_again,
@@ -20,8 +20,8 @@ from scripts.siege_attack import (
     send,
     session,
 )
-from scripts.siege_git import files_push
-from scripts.siege_ground import Target
+from scripts.attacks.git import files_push
+from scripts.attacks.ground import Target
 
 NOTHING = {"prompt": 'Replace "no such words" with "others"'}
 

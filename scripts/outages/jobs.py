@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scripts.fault_site import Count, Site, site
+from scripts.outages.site import Count, Site, site
 from tests.fakes.provider import Asked, Call, Failure, Reply, ScriptedProvider
 
 START_SECONDS = 30

@@ -11,8 +11,8 @@ from typing import Any
 
 import aiohttp
 
-from scripts.siege_git import FETCH_CAPABILITIES, FLUSH, files_push, line
-from scripts.siege_ground import Target
+from scripts.attacks.git import FETCH_CAPABILITIES, FLUSH, files_push, line
+from scripts.attacks.ground import Target
 
 Answers = Counter[str]
 """How often A was answered with which status; ``cut``: the connection was closed without one."""

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Mapping
 
-from scripts.siege_attack import Answers, Attack, attack, publish
-from scripts.siege_ground import Target
+from scripts.attacks.attack import Answers, Attack, attack, publish
+from scripts.attacks.ground import Target
 
 Files = Mapping[str, bytes]
 INDEX = b"# Home\n\nWords.\n"

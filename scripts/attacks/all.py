@@ -1,4 +1,4 @@
-"""All attacks, and the process of its own in which one of them is made: ``python -m scripts.siege_attacks NAME``.
+"""All attacks, and the process of its own in which one of them is made: ``python -m scripts.attacks.all NAME``.
 
 It reads its target from standard input, and prints what it was answered when its time is over.
 """
@@ -10,13 +10,13 @@ import json
 import sys
 from collections import Counter
 
-from scripts import siege_http, siege_packs, siege_pages, siege_work
-from scripts.siege_attack import Answers, Attack
-from scripts.siege_ground import Target
+from scripts.attacks import http, packs, pages, work
+from scripts.attacks.attack import Answers, Attack
+from scripts.attacks.ground import Target
 
 ATTACKS: dict[str, Attack] = {
     one.name: one
-    for one in (*siege_http.ATTACKS, *siege_packs.ATTACKS, *siege_pages.ATTACKS, *siege_work.ATTACKS)
+    for one in (*http.ATTACKS, *packs.ATTACKS, *pages.ATTACKS, *work.ATTACKS)
 }  # fmt: skip
 
 

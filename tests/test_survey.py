@@ -11,6 +11,7 @@ EDGES = {
     "eventstore/threads.py": 1,
     "service/adapters/models/litellm_model.py": 1,
     "service/retrieval/readers/sphinx/rst.py": 1,
+    "service/retrieval/site/pages.py": 1,
     "service/runtime/processes.py": 4,
     "service/workers/indexing/indexer.py": 1,
     "service/workers/jobs/runner.py": 1,

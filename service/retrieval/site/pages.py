@@ -70,6 +70,8 @@ class PageReader:
             return Skipped(path, f"Reading it took longer than {self._seconds:g} seconds.")
         except MemoryError:
             return Skipped(path, "Reading it takes too much memory.")
+        except Exception as error:  # noqa: BLE001 - a page's edge: an error of ours must not cost the site its other pages
+            return Skipped(path, f"It cannot be read ({type(error).__name__}).")
 
     def _with_shown(self, path: str) -> ParsedPage | Skipped:
         """Read a page with the files that it shows without naming them."""

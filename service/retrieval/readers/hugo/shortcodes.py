@@ -121,6 +121,8 @@ class _Expansion:
         if call.name in _SHOWS_FILE:
             return self._file(call, nested)
         known = _KNOWN.get(call.name)
+        if known is not None and not self._room and not call.has_inner:
+            return ""
         if known is not None:
             shown = known(call, self._site, inner)
             return self._text(shown, nested=nested + 1) if "{{" in shown and INNER not in shown else shown

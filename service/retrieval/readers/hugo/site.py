@@ -17,6 +17,7 @@ class HugoSite:
 
     def __init__(self, layout: Layout, path: str, read: Read, missing: Callable[[str], None]) -> None:
         self._layout, self.path, self._read, self._missing = layout, path, read, missing
+        self._below: dict[str, list[str]] = {}
 
     def file(self, name: str) -> tuple[str, str] | None:
         """Return the path and the text of a file that the page shows, by its name there."""
@@ -85,7 +86,9 @@ class HugoSite:
         """Return the pages of a section in their order, without its own."""
         rules = self._layout.hugo
         lead = section.strip("/").lower()
-        found = []
+        if lead in self._below:
+            return self._below[lead]
+        found = self._below[lead] = []
         for path in self._layout.entries:
             at = rules.content_page(path) if rules is not None else None
             if at is not None and "/".join(at.folders).lower() == lead and at.name and path != self.path:

@@ -6,7 +6,7 @@ page is read (``OtherFiles``: ``import_snippets``, and ``has`` before ``text``).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from service.markup.dialects.dialect import Dialect
 
@@ -14,6 +14,8 @@ MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
 """Limits for the snippets of a page, for the bytes of each that are read, and for the characters that are shown."""
 MAX_FILES = 300
 """Limit for the files whose lines stand in a page, those within others counted."""
+MAX_RANGES, MAX_DIGITS = 200, 9
+"""Ranges of lines of one file; digits of a number."""
 MAX_SHOWN = MAX_SNIPPETS * MAX_INCLUDED
 """Characters of other files that a page shows in all: it may show the same one in each of its sections."""
 
@@ -45,11 +47,45 @@ class Files:
         self._count += 1
         return self.within_room(data.decode("utf-8-sig", "replace")[:MAX_INCLUDED]).splitlines()
 
+    def indented(self, lines: Sequence[str], indent: str) -> list[str]:
+        """Return lines of a file with what stands before its name, which counts for each of them; without it where the
+        page has shown too much: a file of short lines may be named far to the right.
+        """
+        needed = len(indent) * sum(map(bool, lines))
+        if needed > self._room:
+            return list(lines)
+        self._room -= needed
+        return [indent + line if line else line for line in lines]
+
     def within_room(self, text: str) -> str:
         """Return as much of a text as the page may show."""
         text = text[: self._room]
         self._room -= len(text)
         return text
+
+
+def chosen_lines(parts: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of some parts of a file, one after the other, within ``MAX_INCLUDED`` characters: a page may
+    name the same part again and again.
+    """
+    found: list[str] = []
+    room = MAX_INCLUDED
+    for line in (line for part in parts for line in part):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        found.append(line)
+    return found
+
+
+def separated(written: str, mark: str = ",") -> Iterator[str]:
+    """Yield the ranges that a page names in one line."""
+    yield from written.split(mark, MAX_RANGES)[:MAX_RANGES]
+
+
+def number_in(written: str) -> int:
+    """Return a number of lines or columns, of which ``MAX_DIGITS`` count: Python refuses to read thousands."""
+    return int(written.strip()[:MAX_DIGITS])
 
 
 class OtherFiles:

@@ -46,9 +46,9 @@ def _part(what: str, named: str, files: Files, folder: str, depth: int) -> list[
     """Return the lines that a call stands for; none for calls that show nothing, such as ``title``."""
     if what not in ("include", "rustdoc_include", "playground", "playpen") or depth >= MAX_DEPTH:
         return []
-    path, _, part = named.split()[0].partition(":")
+    path, _, part = (named.split() or [""])[0].partition(":")
     name = normpath(f"{folder}/{path}") if folder else path
-    lines = files.lines(name)
+    lines = files.lines(name) if path else None
     if lines is None:
         return []
     chosen = list(_chosen(lines, part))

@@ -15,7 +15,7 @@ from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
 from service.markup.fences import fenced
 from service.markup.front_matter import split_front_matter
 from service.markup.pages import is_markdown
-from service.retrieval.readers.includes.files import Files
+from service.retrieval.readers.includes.files import Files, chosen_lines, number_in, separated
 
 MAX_NESTED = 10
 Line = tuple[int, str]
@@ -38,6 +38,7 @@ _CALL = re.compile(
     re.DOTALL,
 )
 _CALL_OPTION = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]{0,300})\"|'([^']{0,300})'|(-?\w+))")
+_OFFSET = re.compile(r"-?[0-9]{1,2}")
 _HEADING = re.compile(r"(#{1,6})(?=[ \t])")
 MAX_CALL_LINES = 20
 _CODE_FILE = re.compile(r"(?P<space>[ \t]*)\{\*[ \t]*(?P<name>\S{1,500})(?P<options>[^\n]{0,500}?)\*\}[ \t]*$")
@@ -85,13 +86,14 @@ class _Snippets:
         if lines is None:
             return None
         if ranges is not None:
-            lines = _dedented([line for one in ranges[0][1:].split(",") for line in _range(lines, one)])
+            whole = lines
+            lines = _dedented(chosen_lines(_range(whole, one) for one in separated(ranges[0][1:])))
         elif section is not None:
             lines = _dedented(_section(lines, section[1]))
         elif is_markdown(file):
             lines = _without_front_matter(lines)
         nested = self.shown([(number, line) for line in lines], (*above, file), is_section=section is not None)
-        return [(number, indent + line if line else line) for number, line in nested]
+        return [(number, line) for line in self._files.indented([line for _, line in nested], indent)]
 
 
 def _without_mark(line: str) -> str | None:
@@ -105,7 +107,8 @@ def _without_mark(line: str) -> str | None:
 def _range(lines: Sequence[str], written: str) -> Sequence[str]:
     """``3:9``, ``3``, ``:9`` or ``-3:-1``: lines from 1, or from the end."""
     first, _, last = written.partition(":")
-    start, end = int(first or 1), int(last) if last not in ("", "-") else None
+    start = number_in(first) if first not in ("", "-") else 1
+    end = number_in(last) if last not in ("", "-") else None
     begin = max(len(lines) + start, 0) if start < 0 else max(start - 1, 0)
     return lines[begin : max(len(lines) + 1 + end, 0) if end is not None and end < 0 else end]
 
@@ -150,7 +153,7 @@ def _in_braces(lines: Lines, files: Files, dialect: Dialect, above: tuple[str, .
             shown = _file_in_braces(match, files, dialect, above)
             indent = texts[-1] if not texts[-1].strip() else ""
             texts[-1] += shown[0]
-            texts += [indent + one if one else one for one in shown[1:]]
+            texts += files.indented(shown[1:], indent)
         texts[-1] += line[at:]
         found += [(number, text) for text in texts]
     return found
@@ -173,13 +176,14 @@ def _file_in_braces(match: re.Match[str], files: Files, dialect: Dialect, above:
 
 def _slices(lines: Sequence[str], written: str) -> list[str]:
     """``1-3,5``: lines from 1. What mdx_include allows besides (columns, steps backwards) shows the lines."""
-    found: list[str] = []
-    for one in written.split(","):
+
+    def part(one: str) -> Sequence[str]:
         first, dash, last = re.sub(r"\.\d*", "", one).partition("-")
-        start = int(first) if first.isdecimal() else 1
-        end = int(last) if last.isdecimal() else len(lines) if dash else start
-        found += lines[max(start - 1, 0) : end]
-    return found
+        start = number_in(first) if first.isdecimal() else 1
+        end = number_in(last) if last.isdecimal() else len(lines) if dash else start
+        return lines[max(start - 1, 0) : end]
+
+    return chosen_lines(map(part, separated(written)))
 
 
 def files_in_calls(lines: Lines, files: Files, dialect: Dialect) -> Lines:
@@ -204,7 +208,7 @@ def _in_calls(lines: Lines, files: Files, above: tuple[str, ...]) -> Lines:
             found.append((number, line))
             continue
         at = after + 1
-        shown = [match["before"] + text if text else text for text in _called(match, files, above)]
+        shown = files.indented(_called(match, files, above), match["before"])
         shown[-1] += match["rest"].rstrip()
         found += [(number, text) for text in shown]
     return found
@@ -222,7 +226,7 @@ def _called(match: re.Match[str], files: Files, above: tuple[str, ...]) -> list[
     text = text.partition(start)[2] if start and start in text else text
     text = text.partition(end)[0] if end else text
     text = dedent(text) if options.get("dedent") == "true" else text
-    offset = int(options["heading-offset"]) if options.get("heading-offset", "").lstrip("-").isdecimal() else 0
+    offset = int(options["heading-offset"]) if _OFFSET.fullmatch(options.get("heading-offset", "")) else 0
     nested = [one for _, one in _in_calls([(0, line) for line in text.strip("\n").split("\n")], files, (*above, name))]
     if offset:
         nested = [
@@ -246,21 +250,22 @@ def code_files(lines: Lines, files: Files, dialect: Dialect) -> Lines:
             code = _with_gaps(shown, options.get("ln", ""))
             head = [f"**{title}**", ""] if title else []
             block = ["", *head, *fenced("\n".join(code), "python" if suffix == "py" else suffix).split("\n"), ""]
-            found += [(number, match["space"] + text if text else text) for text in block]
+            found += [(number, text) for text in files.indented(block, match["space"])]
     return found
 
 
 def _with_gaps(lines: Sequence[str], written: str) -> list[str]:
     """``1:3,7``: lines from 1; ``0:0`` stands for all of them."""
     ranges = sorted(
-        (int(first), int(last or first))
-        for first, _, last in (one.strip().partition(":") for one in written.split(","))
+        (number_in(first), number_in(last or first))
+        for first, _, last in (one.strip().partition(":") for one in separated(written))
         if first.strip().isdecimal() and (not last or last.strip().isdecimal())
     )
     if not ranges or ranges == [(0, 0)]:
         return list(lines)
-    found = ["# Code above omitted", ""] if ranges[0][0] > 1 else []
+    parts: list[Sequence[str]] = [["# Code above omitted", ""]] if ranges[0][0] > 1 else []
     for index, (first, last) in enumerate(ranges):
-        found += ["", "# Code here omitted", ""] if index else []
-        found += lines[max(first - 1, 0) : last]
+        parts += [["", "# Code here omitted", ""]] if index else []
+        parts.append(lines[max(first - 1, 0) : last])
+    found = chosen_lines(parts)
     return [*found, "", "# Code below omitted"] if ranges[-1][1] < len(lines) else found

@@ -107,7 +107,7 @@ def code_files(lines: Lines, files: Files, dialect: Dialect) -> Lines:
             found.append((number, line))
             continue
         indent = line[: len(line) - len(words)]
-        found += ((number, f"{indent}{each}") for each in _block(words[3:].strip(), files))
+        found += ((number, each) for each in files.indented(_block(words[3:].strip(), files), indent))
     return found
 
 

@@ -11,6 +11,7 @@ from posixpath import dirname, normpath
 from textwrap import dedent
 from unicodedata import normalize
 
+from service.retrieval.readers.includes.files import chosen_lines, number_in, separated
 from service.retrieval.readers.sphinx.facts import SphinxFacts
 
 CODE = frozenset(
@@ -71,7 +72,7 @@ def role_words(name: str, text: str, facts: SphinxFacts, page: str = "") -> tupl
     elif found is None and kind in ("pep", "rfc", "cve", "cwe"):
         title = f"{kind.upper()} {text}"
     elif kind in facts.captions:
-        title = title if found is not None else facts.captions[kind].replace("%s", text)
+        title = title if found is not None else facts.captions[kind].replace("%s", text, 1)
         return title, False
     elif kind == "abbr":
         title = re.sub(r"[ \t]*\([^()]*\)$", "", text)
@@ -118,24 +119,28 @@ def selected(text: str, options: Mapping[str, str]) -> str:
         if at is not None:
             lines = lines[at + (not is_kept) :] if is_start else lines[: at + is_kept]
     first, last = (options.get(one, "") for one in ("start-line", "end-line"))
-    if first.isdecimal() or last.isdecimal():
-        lines = lines[int(first or 0) : int(last) if last.isdecimal() else None]
+    first = first if first.isdecimal() else ""
+    if first or last.isdecimal():
+        lines = lines[number_in(first or "0") : number_in(last) if last.isdecimal() else None]
     if options.get("lines"):
         lines = _numbered(lines, options["lines"])
     if "dedent" in options:
         width = options["dedent"].strip()
-        lines = [line[int(width) :] for line in lines] if width.isdecimal() else dedent("\n".join(lines)).split("\n")
+        lines = (
+            [line[number_in(width) :] for line in lines] if width.isdecimal() else dedent("\n".join(lines)).split("\n")
+        )
     return "\n".join([*filter(None, (options.get("prepend"),)), *lines, *filter(None, (options.get("append"),))])
 
 
 def _numbered(lines: Sequence[str], written: str) -> list[str]:
     """``1,3,5-10,20-``: lines from 1."""
-    found: list[str] = []
-    for one in written.split(","):
+
+    def part(one: str) -> Sequence[str]:
         first, dash, last = one.strip().partition("-")
-        begin = int(first) if first.isdecimal() else 1
-        found += lines[max(begin - 1, 0) : int(last) if last.isdecimal() else len(lines) if dash else begin]
-    return found
+        begin = number_in(first) if first.isdecimal() else 1
+        return lines[max(begin - 1, 0) : number_in(last) if last.isdecimal() else len(lines) if dash else begin]
+
+    return chosen_lines(map(part, separated(written)))
 
 
 def _object_lines(text: str, name: str) -> list[str]:

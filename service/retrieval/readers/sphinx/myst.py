@@ -118,6 +118,12 @@ class _Reader:
         return found
 
     def _replaced(self, match: re.Match[str]) -> str:
+        """Return the words for a sign; the sign where the page has shown too much: a short one may stand for many."""
+        shown = self._words_for(match)
+        further = len(shown) - len(match[0])
+        return shown if further <= 0 or len(self._files.within_room(shown)) == len(shown) else match[0]
+
+    def _words_for(self, match: re.Match[str]) -> str:
         facts = self._page.facts
         if match["code"] is not None:
             return match[0]
@@ -125,7 +131,7 @@ class _Reader:
             words, is_code = role_words(match["role"], " ".join(match["text"].split()), facts, self._page.name)
             return (f"`{words}`" if is_code else words) + "\n" * match[0].count("\n")
         if match["key"] is not None:
-            return facts.substitutions.get(match["key"], match[0])
+            return " ".join(facts.substitutions.get(match["key"], match[0]).split())
         if match["link"] is not None:
             target = match["link"]
             name = document_name(target.partition("#")[0], self._page.name)
@@ -140,7 +146,8 @@ class _Reader:
         options, body = _options(body[:-1] if is_closed else body)
         one = _Directive(opened.name.lower(), opened.argument, options, body, lines[0][0])
         found = [(one.number, ""), *self._shown(one, depth), (lines[-1][0], "")]
-        return [(number, opened.indent + line if line else line) for number, line in found]
+        indented = self._files.indented([line for _, line in found], opened.indent)
+        return [(number, line) for (number, _), line in zip(found, indented, strict=True)]
 
     def _shown(self, one: _Directive, depth: int) -> Lines:
         special = _SPECIAL.get(one.name)

@@ -1,4 +1,4 @@
-"""Samples built by Debian's Hugo: layouts of our own write down the source, title and place of each page."""
+"""Samples built by Debian's Hugo: layouts of our own write down the source, title, place and anchors of each page."""
 
 import os
 import shutil
@@ -50,7 +50,8 @@ def _gathered(site: Path) -> BuiltSite:
         source, url = (str(page.xpath(f"string(//meta[@name='{name}']/@content)")) for name in ("source", "url"))
         if source:
             path = os.path.relpath(source, site)
-            found.pages[path] = BuiltPage(url, str(page.findtext(".//title")), visible_text(file, "//main"))
+            title, anchors = str(page.findtext(".//title")), [str(one) for one in page.xpath("//main//@id")]
+            found.pages[path] = BuiltPage(url, title, visible_text(file, "//main"), anchors)
         listed = [os.path.relpath(one.text, site) for one in page.xpath("//nav/a")]
         if listed:
             found.navigation.append(listed)

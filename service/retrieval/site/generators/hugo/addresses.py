@@ -115,6 +115,8 @@ class HugoRules(Struct, frozen=True, dict=True):
         if not fitting:
             return front_matter
         merged = dict(front_matter)
+        if "_build" in merged:  # its older name
+            merged.setdefault("build", merged["_build"])
         for one in sorted(fitting, key=lambda each: -each.section.count("/")):
             for key, value in one.values.items():
                 merged.setdefault(key, value)

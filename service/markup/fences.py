@@ -21,6 +21,11 @@ def code_span(text: str) -> str:
     return f"{fence}{shown}{fence}" if len(fence) == 1 else f"{fence} {shown} {fence}"
 
 
+def may_have_fences(text: str) -> bool:
+    """Return whether a text has what a fence is made of: all others need not be read for blocks of code."""
+    return "```" in text or "~~~" in text
+
+
 def without_fences(text: str, *, fits: Callable[[Block], bool] = lambda _: True, instead: str = "") -> str:
     """Return the text with something else in place of its fenced blocks, or of those that fit."""
     lines = text.split("\n")

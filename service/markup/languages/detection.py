@@ -12,7 +12,7 @@ take "configure de-duplication" for French.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from math import sqrt
 
@@ -150,6 +150,7 @@ def base_language(tag: str) -> str:
     return re.split(r"[-_]", tag.strip().casefold(), maxsplit=1)[0]
 
 
+@lru_cache(maxsize=512)
 def known_language(tag: str) -> str:
     """Return the language of a tag, ``pt`` for ``pt_BR``; empty for what is none, such as a language of code."""
     base = base_language(tag) if tag else ""
@@ -177,8 +178,9 @@ def _is_encoded(character: str, encoding: str) -> bool:
 def evidence(text: str) -> dict[str, float]:
     """Return, by language, how many words speak for it; one that several languages share counts in part."""
     prose = _CODE.sub(" ", text[:MAX_CHARACTERS])
-    letters = sum(map(str.isalpha, prose))
-    for language, script in _SCRIPTS:
+    scripts = () if prose.isascii() else _SCRIPTS
+    letters = sum(map(str.isalpha, prose)) if scripts else 0
+    for language, script in scripts:
         if (of_script := len(script.findall(prose))) and (language == "ja" or of_script >= _least(language, letters)):
             if language == "ru" and sentence_words("uk").intersection(_WORD.findall(prose.casefold())):
                 language = "uk"

@@ -34,7 +34,7 @@ from service.retrieval.readers.entries import Entry, decode_entries
 from service.retrieval.search.entries import entry_named, narrowed
 from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
-from service.retrieval.search.questions.named import has_sign, page_titled
+from service.retrieval.search.questions.named import has_sign, may_be_title, page_titled
 from service.retrieval.search.questions.phrases import phrases_of, sections_with_phrases
 from service.retrieval.search.questions.question import Terms, letters_apart, query_words, read_question
 from service.retrieval.search.questions.runs import sections_with_run
@@ -217,7 +217,7 @@ class SiteIndex:
 
     def _lead_by_title(self, ranking: Ranking, query: str) -> None:
         pages = [candidate.page for candidate in ranking.candidates[:TITLED_PAGES]]
-        rows = self._pages(pages) if len(pages) > 1 else {}
+        rows = self._pages(pages) if len(pages) > 1 and may_be_title(query) else {}
         ranking.put_first(page_titled(query, {page: rows[page].title for page in pages if page in rows}))
 
     def section_scores(self, ranking: Ranking, pages: Sequence[int], reader: Reader) -> dict[int, float]:

@@ -299,10 +299,11 @@ class PageTables:
         for path, page in (*ids.items(), *shown.items()):
             addresses.setdefault("/" + path.casefold(), (page, False))
             addresses.setdefault("/" + path.rpartition(".")[0].casefold(), (page, False))
-        self._db.execute("DELETE FROM addresses")
-        self._db.executemany(
-            "INSERT INTO addresses VALUES (?, ?, ?)", ((key, *found) for key, found in sorted(addresses.items()))
-        )
+        before = {key: (page, bool(is_url)) for key, page, is_url in self._db.execute("SELECT * FROM addresses")}
+        gone = [(key,) for key in before if key not in addresses]
+        self._db.executemany("DELETE FROM addresses WHERE key = ?", gone)
+        new = ((key, *found) for key, found in sorted(addresses.items()) if before.get(key) != found)
+        self._db.executemany("INSERT OR REPLACE INTO addresses VALUES (?, ?, ?)", new)
 
     def stored_site(self, layout: Layout) -> Site:
         """The pages as they are placed, looked up one by one."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.markup.blocks import blocks_of
+from service.markup.fences import may_have_fences
 from service.markup.prose import plain
 
 MAX_ENTRIES, MAX_TERM = 300, 80
@@ -56,6 +57,8 @@ def entries_of(text: str) -> tuple[Entry, ...]:
     found = [entry for entry in _found(text.split("\n")) if any(map(str.isalnum, entry.term))]
     if len(found) < FEWEST:
         return ()
+    if not may_have_fences(text):
+        return tuple(found[:MAX_ENTRIES])
     code = {line for block in blocks_of(text) if block.kind == "fence" for line in range(block.first, block.after)}
     found = [entry for entry in found if entry.first not in code]
     return tuple(found[:MAX_ENTRIES]) if len(found) >= FEWEST else ()

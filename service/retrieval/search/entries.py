@@ -20,6 +20,8 @@ such as ``max_retries``, which is hardly meant by chance.
 
 def entry_named(entries: Sequence[Entry], section: Section, terms: Terms, words: Words) -> Entry | None:
     """Return the entry that a question names; None where it is about the section."""
+    if not entries:
+        return None
     whole = sum(weight * words.rarity(term) for term, weight in terms.weights.items()) or 1.0
     above = {form for text in (section.title, *section.heading_path) for form in words.terms(text)}
     best: tuple[float, Entry | None] = (0.0, None)

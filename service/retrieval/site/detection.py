@@ -100,8 +100,9 @@ def is_configuration(path: str) -> bool:
 def _descriptions(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
     """Files of OpenAPI among the documentation, by what they begin with."""
     looked = 0
-    for name in sorted(files, key=lambda one: (_OPENAPI_NAME.search(one) is None, one)):
-        if not name.lower().endswith((".json", ".yaml", ".yml")) or not within(name, layout.docs_folder):
+    data = [one for one in files if one.lower().endswith((".json", ".yaml", ".yml"))]
+    for name in sorted(data, key=lambda one: (_OPENAPI_NAME.search(one) is None, one)):
+        if not within(name, layout.docs_folder):
             continue
         if layout.unseen_folder(name):
             continue

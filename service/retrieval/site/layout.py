@@ -192,9 +192,11 @@ class Layout(Struct, frozen=True, dict=True):
     def _mounted(self, path: str) -> tuple[tuple[str, str, str], str] | None:
         """URL prefix, version and language, and the path below the folder that gives them."""
         if self.mounts:
-            found = [self._mount_numbers[folder] for folder in _above(path) if folder in self._mount_numbers]
-            if found:
-                folder, prefix, version, language = self.mounts[min(found)]
+            numbers = self._mount_numbers
+            above = (path[:end] for end in self._mount_lengths if path[end : end + 1] in ("", "/") or not end)
+            number = min((numbers[folder] for folder in above if folder in numbers), default=-1)
+            if number >= 0:
+                folder, prefix, version, language = self.mounts[number]
                 return (prefix, version, language), path[len(folder) :].lstrip("/")
         if within(path, self.root):
             return ("\0", "", ""), path[len(self.root) :].lstrip("/")
@@ -222,6 +224,11 @@ class Layout(Struct, frozen=True, dict=True):
     def _mount_numbers(self) -> Mapping[str, int]:
         """Numbers of the mounts by folder, so that not all versions and languages are searched for each page."""
         return {mount[0]: number for number, mount in reversed(tuple(enumerate(self.mounts)))}
+
+    @cached_property
+    def _mount_lengths(self) -> tuple[int, ...]:
+        """The few lengths that names of mounts have: fewer than a path has folders."""
+        return tuple({len(folder) for folder in self._mount_numbers})
 
     def resolve_url(self, path: str, front_matter: FrontMatter, base: str) -> tuple[str, str, str]:
         """Return URL, version and language of a page."""

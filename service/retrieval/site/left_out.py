@@ -65,16 +65,16 @@ def excluded(layout: Layout, names: Collection[str]) -> Iterator[Skipped]:
 
     A folder without a page, all of it left out for one reason, is one line that ends in a slash.
     """
-    reasons: dict[str, str] = {}
+    every = {path: layout.why_excluded(path) for path in names if not path.startswith(OWN_FOLDER)}
+    reasons = {path: reason for path, reason in every.items() if reason}
+    if not reasons:
+        return
     by_folder: dict[str, str] = {}
     """The reason that all files below a folder share; empty where they do not, or one is a page."""
-    for path in names:
-        reason = layout.why_excluded(path)
-        if reason is None or path.startswith(OWN_FOLDER):
+    for path, reason in every.items():
+        if reason is None:
             continue
-        if reason:
-            reasons[path] = reason
-        for folder in _folders(path):
+        for folder in reversed(tuple(_folders(path))):
             if by_folder.setdefault(folder, reason) != reason:
                 by_folder[folder] = ""
     files: dict[str, list[str]] = {}

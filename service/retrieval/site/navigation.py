@@ -155,10 +155,9 @@ class SiteBuilder:
         for each in self._placed:
             page = site_page(self._layout, each, base, arrangement.entries.get(each.path))
             pages[page.path] = page
-            paths.setdefault(_url_key(page.url), page.path)
-            for address in dict.fromkeys((page.url, page.url.removeprefix(self._layout.link_prefix))):
+            addresses = (page.url, page.url.removeprefix(self._layout.link_prefix))
+            for address in dict.fromkeys(one for each in addresses for one in (each, each.removesuffix(".html"))):
                 paths.setdefault(_url_key(address), page.path)
-                paths.setdefault(_url_key(address.removesuffix(".html")), page.path)
             redirects.extend(
                 (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url) for alias in each.aliases
             )

@@ -23,7 +23,7 @@ LEADING = 2
 
 def is_language(tag: str) -> bool:
     """Return whether the name of a folder is that of a language, such as ``pt-BR``."""
-    return LANGUAGE.fullmatch(tag) is not None and tag[:2].lower() in LANGUAGES
+    return tag[:2].lower() in LANGUAGES and LANGUAGE.fullmatch(tag) is not None
 
 
 def text_language(found: str, told: str, default: str) -> str:
@@ -85,6 +85,8 @@ def groups_of(pages: Mapping[int, Copy]) -> dict[int, int]:
             found.setdefault(page.key, {}).setdefault((page.language, page.version), number)
     groups = {}
     for same in found.values():
+        if len(same) < 2:
+            continue
         contents = Counter(pages[number].content for number in same.values())
         kept = [n for (language, _), n in same.items() if language in {"", *real} or contents[pages[n].content] > 1]
         if len(kept) > 1:

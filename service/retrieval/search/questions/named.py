@@ -55,14 +55,23 @@ def has_sign(title: str, sign: str) -> bool:
     return re.search(rf"(?<![^\w\s(`'\"]){re.escape(sign)}(?![^\w\s)`'\"])", title) is not None
 
 
+def may_be_title(query: str) -> bool:
+    """Return whether a question is short enough to be a title."""
+    return len(_typed(query)) <= MAX_TITLE
+
+
+def _typed(query: str) -> str:
+    return " ".join(query[: 2 * MAX_TITLE].split())
+
+
 def page_titled(query: str, titles: Mapping[int, str]) -> int | None:
     """Return the first page whose title is the query letter for letter, or else but for capitals. ``titles``: by page.
 
     Terms know neither accents nor capitals, so pages named ``É`` and ``È`` rank alike.
     """
-    typed = " ".join(query[: 2 * MAX_TITLE].split())
-    if len(typed) > MAX_TITLE:
+    if not may_be_title(query):
         return None
+    typed = _typed(query)
     shown = {page: " ".join(title.split()) for page, title in titles.items()}
     same = [page for page, title in shown.items() if title == typed]
     same = same or [page for page, title in shown.items() if title.casefold() == typed.casefold()]

@@ -4,6 +4,7 @@ Parsing only returns a ``Call``, which runs when click is done: what a command r
 """
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,11 +39,25 @@ class Number(click.IntRange):
             self.fail(f"{value!r} is not a number from {self.min} {end}.", param, ctx)
 
 
+class LanguageTag(click.ParamType[str]):
+    """The code of a language, as BCP 47 has them."""
+
+    name = "tag"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if _LANGUAGE_TAG.fullmatch(value) is None:
+            self.fail(f"{value!r} is not the code of a language, such as de or pt-BR.", param, ctx)
+        return value
+
+
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}")
+
 FILE = click.Path(readable=False, path_type=Path)
 """A file or a folder; the command itself reports what is wrong with it."""
 PLACE = click.Path(readable=False)
 """A file, a folder or a URL, as it was typed."""
 COUNT = Number(1)
+LANGUAGE = LanguageTag()
 PORT = Number(0, 65535)
 
 DEFAULT_DATA = Path("data")

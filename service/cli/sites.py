@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from eventstore import Metadata
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, failure, warning
-from service.cli.parsing import COUNT, Options, command
+from service.cli.parsing import COUNT, LANGUAGE, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
 from service.domain.search import SearchFilter
@@ -226,17 +226,30 @@ def _languages(why: Explanation) -> str:
     return text + (f"; stands for {why.copies + 1} copies" if why.copies else "")
 
 
-@command("search", examples=['search guide "retry a failed job" --limit 3'])
+@command(
+    "search",
+    more="Words in quotation marks, and code between backticks, are looked for side by side.",
+    examples=[
+        'search guide "retry a failed job" --limit 3',
+        'search guide "Wie starte ich einen Job neu?" --language de --explain',
+        'search guide "how to inst" --prefix',
+    ],
+)
 @click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
 @click.argument("query", metavar="QUERY", help="words, or a question")
 @click.option("--limit", type=COUNT, default=10, metavar="N", help="the most to print (default: 10)")
 @click.option("--explain", is_flag=True, help="say why each result has its place")
-@click.option("--language", metavar="TAG", help="of the reader, such as de: only pages for them")
+@click.option(
+    "--language",
+    type=LANGUAGE,
+    metavar="TAG",
+    help="of the reader, such as de; pages that the site has for other languages are left out",
+)
 @click.option("--prefix", is_flag=True, help="take the last word as the beginning of one, as while typing")
 async def search(runtime: Runtime, options: Options, output: Output) -> int:
     await open_site(runtime, options.domain)
     found = await runtime.index.search(
-        options.domain, options.query, limit=options.limit, filter=SearchFilter(language=options.language or None),
+        options.domain, options.query, limit=options.limit, filter=SearchFilter(language=options.language),
         explain=options.explain, prefix=options.prefix,
     )  # fmt: skip
     lines = []

@@ -57,6 +57,10 @@ def test_version_is_printed_as_usual(tmp_path):
         (("serve", "--port", "x"), "'x' is not a number from 0 to 65535"),
         (("serve", "--port", "65536"), "a number from 0 to 65535"),
         (("search", "kite", "x", "--limit", "0"), "'0' is not a number from 1 on"),
+        (
+            ("search", "kite", "x", "--language", "german"),
+            "'german' is not the code of a language, such as de or pt-BR",
+        ),
         (("backup", "x", "--keep", "2", "--follow"), "--keep and --follow exclude each other."),
         (("project", "create", "--name", "x"), "Missing option --repository or --website."),
         (("audit", "show", "--since", "x"), "'x' is not a time such as 2026-01-31"),

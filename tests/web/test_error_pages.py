@@ -12,7 +12,7 @@ NOT_OVER_HTTP = {
     "already_served", "bad_settings", "data_of_another_user", "data_read_only", "diverged",  # the command line's own
     "log_lost", "log_missing", "newer_format", "no_data", "vault_missing",
     "bad_author", "bad_message", "bad_path", "bad_text", "bad_time", "no_such_file",  # answered to the model, or to us
-    "content_refused", "index_broken",  # of embeddings and of an index that is made again; no request meets them
+    "index_broken", "text_refused",  # of embeddings and of an index that is made again; no request meets them
     "commit_differs", "commit_not_found", "damaged", "not_limited", "process_died",  # told by their sentence alone
     "project_unknown",
 }  # fmt: skip

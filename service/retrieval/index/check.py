@@ -123,7 +123,7 @@ def described(check: SiteCheck, *, shown: int) -> str:
             lines.append(f"{found.number:,} {one if found.number == 1 else several}")
             lines += [f"  {at.path}{f':{at.line}' if at.line else ''}: {at.detail}" for at in found.first[:shown]]
             if found.number > shown:
-                lines.append(f"  and {found.number - shown:,} more")
+                lines.append(f"  and {found.number - shown:,} more: --json lists them")
     if check.is_clean:
         lines.append("No mistakes were found.")
     return "\n".join(lines)

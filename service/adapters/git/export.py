@@ -5,6 +5,7 @@ import os
 import stat
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from dulwich.objects import Commit, ObjectID
@@ -13,6 +14,7 @@ from dulwich.repo import Repo
 from service.adapters.git.names import is_plain
 from service.adapters.git.objects import Entry, Objects, left_out
 from service.domain.errors import Invalid
+from service.markup.generator_files import CONFIGURATIONS, NAVIGATION
 from service.ports.docs_source import LEFT_OUT, MAY_HOLD_PAGES, REASON, LeftOut, size_limit
 
 MAX_EXPORT_BYTES = 2 * 1024 * 1024 * 1024
@@ -20,59 +22,11 @@ MAX_EXPORT_BYTES = 2 * 1024 * 1024 * 1024
 
 OWN_FOLDER, OWN_FILE = ".docsmith", "assistant.md"
 """Instructions of a site's owner to the assistant."""
-SITE_FILES = frozenset(
-    {
-        "docs.json",
-        "mint.json",
-        "mkdocs.yml",
-        "mkdocs.yaml",
-        "docusaurus.config.js",
-        "docusaurus.config.ts",
-        "docusaurus.config.mjs",
-        "docusaurus.config.cjs",
-        "docusaurus.config.mts",
-        "versions.json",
-        "astro.config.mjs",
-        "astro.config.js",
-        "astro.config.ts",
-        "astro.config.mts",
-        "next.config.mjs",
-        "next.config.js",
-        "next.config.ts",
-        "sidebars.js",
-        "sidebars.ts",
-        "sidebars.json",
-        "hugo.toml",
-        "hugo.yaml",
-        "hugo.yml",
-        "hugo.json",
-        "config.toml",
-        "config.yaml",
-        "config.yml",
-        "config.json",
-        "_config.yml",
-        "conf.py",
-        ".readthedocs.yaml",
-        ".readthedocs.yml",
-        "readthedocs.yml",
-        "tox.ini",
-        "noxfile.py",
-        "pyproject.toml",
-        "Makefile",
-        "justfile",
-        "Justfile",
-        "book.toml",
-        "book.json",
-        ".gitbook.yaml",
-        "antora.yml",
-        "zensical.toml",
-        "_quarto.yml",
-        "SUMMARY.md",
-        "_toc.yml",
-        "llms.txt",
-        "AGENTS.md",
-    }
-)
+_TOOLS = """
+versions.json _config.yml .readthedocs.yaml .readthedocs.yml readthedocs.yml tox.ini noxfile.py pyproject.toml Makefile
+justfile Justfile zensical.toml _quarto.yml _toc.yml llms.txt AGENTS.md
+"""
+SITE_FILES = frozenset([*chain(*CONFIGURATIONS.values()), *NAVIGATION["gitbook"], *_TOOLS.split()])
 """Configuration of a documentation site, looked for in the folders above its pages too."""
 
 

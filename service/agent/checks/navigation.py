@@ -10,8 +10,8 @@ import yaml
 from msgspec import Struct
 
 from service.agent.guards import configurations
-from service.agent.guards.paths import NAVIGATION_FILES
 from service.markup.front_matter import load_strings
+from service.markup.generator_files import NAVIGATION_DATA
 from service.markup.pages import PAGE_SUFFIXES, without_suffix
 
 MAX_ENTRIES = 50_000
@@ -53,7 +53,7 @@ class Entry(Struct, frozen=True):
 
 
 def is_navigation(path: str) -> bool:
-    return path.rpartition("/")[2] in NAVIGATION_FILES
+    return path.rpartition("/")[2] in NAVIGATION_DATA
 
 
 def root_of_code(path: str) -> str:

@@ -16,11 +16,10 @@ from typing import NamedTuple
 from service.agent.guards import javascript
 from service.agent.guards.parts import Part, parts_of
 from service.agent.guards.refused import Refused
+from service.markup.generator_files import SIDEBARS_PROGRAM, VITEPRESS_PROGRAM
 
 _ADVICE = "It names code that the site generator runs, so people change the rest."
 
-_SIDEBARS = re.compile(r"(?:^|/)sidebars\.(?:[cm]?js|ts)$")
-_VITEPRESS = re.compile(r"(?:^|/)\.vitepress/(?:config|sidebars?|nav)(?:/[\w-]{1,100}){0,2}\.[cm]?[jt]s$")
 _HUGO_MENU = re.compile(r"(?:^|/)config/[\w-]{1,100}/menus?(?:\.[\w-]{1,40})?\.(?:toml|ya?ml|json)$")
 _TEMPLATE_FOLDER = re.compile(
     r"(?:^|/)(?:layouts|_layouts|_includes|_templates|themes|overrides|archetypes|templates)/", re.IGNORECASE
@@ -70,11 +69,11 @@ _RULES = (
 
 def is_code_navigation(path: str) -> bool:
     """Return whether a file is a program that names the pages of a site: its literal entries may be changed."""
-    return _SIDEBARS.search(path) is not None or _VITEPRESS.search(path) is not None
+    return SIDEBARS_PROGRAM.search(path) is not None or VITEPRESS_PROGRAM.search(path) is not None
 
 
 def is_vitepress(path: str) -> bool:
-    return _VITEPRESS.search(path) is not None
+    return VITEPRESS_PROGRAM.search(path) is not None
 
 
 def check_name(path: str) -> None:

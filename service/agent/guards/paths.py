@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from service.agent.guards import configurations
 from service.agent.guards.refused import Refused
+from service.markup.generator_files import NAVIGATION_DATA
 
 MAX_PATH = 400
 """Characters."""
@@ -17,9 +18,6 @@ WRITABLE_SUFFIXES = frozenset(
     {".md", ".mdx", ".markdown", ".rst", ".adoc", ".txt", ".json", ".yml", ".yaml", ".toml", ".html"}
 )
 """Prose, and the data that sites keep beside it. Scripts and style sheets are code, and SVG may carry a script."""
-
-NAVIGATION_FILES = frozenset({"docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json"})
-"""May be changed above the docs folder too: they name its pages."""
 
 BUILD_FILES = frozenset(
     {
@@ -166,7 +164,7 @@ def is_navigation_above(path: str, docs_folder: str) -> bool:
     folder, _, name = path.rpartition("/")
     if configurations.is_vitepress(path):
         folder = path.rpartition(".vitepress/")[0].rstrip("/")
-    elif name not in NAVIGATION_FILES and not configurations.is_code_navigation(path):
+    elif name not in NAVIGATION_DATA and not configurations.is_code_navigation(path):
         return False
     return not folder or docs_folder == folder or docs_folder.startswith(f"{folder}/")
 

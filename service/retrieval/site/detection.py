@@ -8,6 +8,7 @@ from posixpath import dirname
 
 from msgspec.structs import replace
 
+from service.markup.generator_files import CONFIGURATIONS, matcher
 from service.retrieval.readers.openapi_pages import is_description, operation_named
 from service.retrieval.site.generators.antora import antora
 from service.retrieval.site.generators.books.gitbook import gitbook, gitbook_by_summary
@@ -26,33 +27,14 @@ from service.retrieval.site.generators.website import WEBSITE, website
 from service.retrieval.site.layout import (
     DEPENDENCY_FOLDERS,
     VENDORED,
-    Kind,
     Layout,
     Read,
     within,
 )
 
-_CONFIGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("mintlify", re.compile(r"(?:^|/)(?:docs|mint)\.json$")),
-    ("docusaurus", re.compile(r"(?:^|/)(?:docusaurus\.config\.(?:[cm]?js|ts)|sidebars\.(?:[cm]?js|ts|json))$")),
-    ("vitepress", re.compile(r"(?:^|/)\.vitepress/config(?:/index)?\.m?[jt]s$")),
-    ("mdbook", re.compile(r"(?:^|/)book\.toml$")),
-    ("gitbook", re.compile(r"(?:^|/)(?:\.gitbook\.ya?ml|book\.json)$")),
-    ("antora", re.compile(r"(?:^|/)antora\.yml$")),
-    ("starlight", re.compile(r"(?:^|/)astro\.config\.[cm]?[jt]s$")),
-    ("nextra", re.compile(r"(?:^|/)next\.config\.[cm]?[jt]s$")),
-    ("mkdocs", re.compile(r"(?:^|/)mkdocs\.ya?ml$")),
-    ("sphinx", re.compile(r"(?:^|/)conf\.py$")),
-    (
-        "hugo",
-        re.compile(
-            r"(?:^|/)(?:hugo\.(?:toml|ya?ml|json)|config/_default/(?:hugo|config)\.(?:toml|ya?ml|json)|config\.(?:toml|ya?ml|json))$"
-        ),
-    ),
-)
-_CONFIG_NAMES = ("docs.", "mint.", "docusaurus.", "sidebars.", "astro.", "next.", "mkdocs.", "conf.", "hugo.",
-                 "config.", "book.", ".gitbook.", "antora.")  # fmt: skip
-"""Beginnings of the names of all of these: so only few files are compared with each pattern."""
+_CONFIGS = {kind: matcher(names) for kind, names in CONFIGURATIONS.items()}
+_CONFIG_NAMES = frozenset(name.rpartition("/")[2] for names in CONFIGURATIONS.values() for name in names)
+"""Names of all of these without folders: so only few files are compared with each pattern."""
 _VITEPRESS = ".vitepress/config"
 _TRIALS = frozenset(
     """
@@ -94,7 +76,7 @@ def is_configuration(path: str) -> bool:
         return True
     if _OPENAPI_NAME.search(name) and name.lower().endswith((".json", ".yaml", ".yml")):
         return True
-    return any(pattern.search(path) for _, pattern in _CONFIGS)
+    return any(pattern.search(path) for pattern in _CONFIGS.values())
 
 
 def _descriptions(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
@@ -125,8 +107,8 @@ def _shown(layout: Layout, files: frozenset[str], read: Read) -> Iterator[str]:
 def _by_files(files: frozenset[str], read: Read, docs_folder: str) -> Layout:
     if WEBSITE in files:
         return website(files, read)
-    configs = [name for name in files if name[name.rfind("/") + 1 :].startswith(_CONFIG_NAMES) or _VITEPRESS in name]
-    for kind, pattern in _CONFIGS:
+    configs = [name for name in files if name[name.rfind("/") + 1 :] in _CONFIG_NAMES]
+    for kind, pattern in _CONFIGS.items():
         found = [name for name in configs if pattern.search(name) and _may_be_of(name, docs_folder)]
         for config in sorted(found, key=lambda name: (_distance(_folder(name), docs_folder), name))[:MAX_CONFIGS]:
             if _is_foreign(config, docs_folder):

@@ -1,30 +1,19 @@
 """The file in which a site's navigation names pages, and the line that names a page there."""
 
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from posixpath import dirname, normpath
 
 from msgspec import Struct
 
 from service.markup.front_matter import FrontMatter
+from service.markup.generator_files import NAVIGATION, matcher
 from service.markup.pages import INDEX_NAMES, without_suffix
 from service.retrieval.site.generators.books.summary import NOT_NAMED, links_in
-from service.retrieval.site.layout import Kind, Layout, join_path
+from service.retrieval.site.layout import Layout, join_path
 from service.retrieval.site.navigation import Site
 
-_FILES: Mapping[Kind, re.Pattern[str]] = {
-    "mintlify": re.compile(r"(?:^|/)(?:docs|mint)\.json$"),
-    "docusaurus": re.compile(r"(?:^|/)sidebars\.\w+$"),
-    "mkdocs": re.compile(r"(?:^|/)mkdocs\.ya?ml$"),
-    "vitepress": re.compile(r"(?:^|/)\.vitepress/config(?:/index)?\.\w+$"),
-    "starlight": re.compile(r"(?:^|/)astro\.config\.\w+$"),
-    "gitbook": re.compile(r"(?:^|/)SUMMARY\.md$"),
-    "mdbook": re.compile(r"(?:^|/)SUMMARY\.md$"),
-    "plain": re.compile(r"(?:^|/)(?:SUMMARY|_sidebar)\.md$"),
-    "sphinx": re.compile(r"(?:^|/)index\.(?:rst|md|txt)$"),
-}
-"""Generators whose pages are named in one file; others find most of them in folders."""
+_FILES = {kind: matcher(names) for kind, names in NAVIGATION.items()}
 
 
 class NavigationFile(Struct, frozen=True):

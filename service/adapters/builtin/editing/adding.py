@@ -7,10 +7,11 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, short
-from service.adapters.builtin.editing.navigation_files.entries import NAVIGATION_FILES, entry_for, is_named, names_pages
+from service.adapters.builtin.editing.navigation_files.entries import entry_for, is_named, names_pages
 from service.adapters.builtin.editing.pages import is_page, section_of, top_of
 from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
 from service.adapters.builtin.editing.tool_results import docs_folder, lines_in, number_listed, paths_in
+from service.markup.generator_files import NAVIGATION_DATA
 from service.ports.model import ToolMessage
 
 _LISTED_SUFFIXES = (".md", ".markdown", ".rst", ".adoc")
@@ -138,7 +139,7 @@ def navigation_of(editing: Editing, page: str) -> Generator[Step, Turn, tuple[st
     """Return the nearest navigation file above a page, its lines, and the files that were seen on the way."""
     above = [folder.as_posix() for folder in PurePosixPath(page).parents]
     folders: list[Call] = [("list", {} if folder == "." else {"folder": folder}) for folder in above]
-    names: list[Call] = [("list", {"name": name}) for name in NAVIGATION_FILES]
+    names: list[Call] = [("list", {"name": name}) for name in NAVIGATION_DATA]
     found = yield from editing.ask(Step("Looking for a navigation file. ", (*names, *folders)))
     known = [line for result in found for line in paths_in(result)]
     files = [path for path in known if _is_navigation_of(path, page)]
@@ -168,4 +169,4 @@ def _name_in_navigation(editing: Editing, page: str, title: str) -> Steps:
 
 def _is_navigation_of(path: str, page: str) -> bool:
     folder, _, name = path.rpartition("/")
-    return name in NAVIGATION_FILES and (not folder or page.startswith(f"{folder}/"))
+    return name in NAVIGATION_DATA and (not folder or page.startswith(f"{folder}/"))

@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from service.adapters.builtin.editing.pages import is_index, stem_of
 
-NAVIGATION_FILES = ("docs.json", "mint.json", "mkdocs.yml", "mkdocs.yaml", "sidebars.json")
-
 
 class Entry(Struct, frozen=True):
     """Text to put in place of other text that begins on a line, counted from 1."""

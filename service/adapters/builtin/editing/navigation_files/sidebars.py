@@ -13,9 +13,8 @@ from service.adapters.builtin.editing.navigation_files.nesting import without_en
 from service.adapters.builtin.editing.pages import stem_of
 from service.adapters.builtin.editing.steps import Call, Editing, Step, Steps, Turn, rewrites
 from service.adapters.builtin.editing.tool_results import lines_in, paths_in
+from service.markup.generator_files import SIDEBARS_PROGRAM, VITEPRESS_PROGRAM
 
-_SIDEBARS = re.compile(r"(?:^|/)sidebars\.(?:[cm]?js|ts)$")
-_VITEPRESS = re.compile(r"(?:^|/)\.vitepress/(?:config|sidebars?|nav)(?:/[\w-]{1,100}){0,2}\.[cm]?[jt]s$")
 _ID = re.compile(r"id\s*+:\s*+[\"']?([\w./-]+)")
 HEAD_LINES = 40
 """Lines of a page in which its id is looked for."""
@@ -58,7 +57,7 @@ def _sidebars(editing: Editing) -> Generator[Step, Turn, list[tuple[str, list[st
     paths = dict.fromkeys(line for result in found for line in paths_in(result))
     files: dict[str, list[str]] = {}
     for path in paths:
-        if _SIDEBARS.search(path) or _VITEPRESS.search(path):
+        if SIDEBARS_PROGRAM.search(path) or VITEPRESS_PROGRAM.search(path):
             files[path] = yield from editing.lines(path)
     return list(files.items())
 
@@ -75,7 +74,7 @@ def _write(editing: Editing, calls: Sequence[Call], said: str) -> Steps:
 def _names(path: str, page: str, own_id: str) -> list[str]:
     """Return what a sidebar may call a page."""
     stem = stem_of(page)
-    if _VITEPRESS.search(path):
+    if VITEPRESS_PROGRAM.search(path):
         root = path.partition(".vitepress/")[0]
         inside = stem.removeprefix(root)
         return [f"{inside.removesuffix('index')}" if inside.endswith("/index") else inside]

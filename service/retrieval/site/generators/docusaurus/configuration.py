@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
+from service.markup.generator_files import NAVIGATION, matcher
 from service.retrieval.site.documents import Category, DocumentSet, SidebarItem
 from service.retrieval.site.generators.docusaurus.sidebars import sidebars_of
 from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
@@ -22,7 +23,7 @@ from service.retrieval.site.layout import MAX_FACT, Layout, Read, clean_url, joi
 MAX_INSTANCES, MAX_VERSIONS, MAX_LANGUAGES, MAX_CATEGORIES, MAX_RULES = 50, 200, 200, 5_000, 100
 """Limits for one configuration."""
 _CONFIG = re.compile(r"docusaurus\.config\.(?:[cm]?js|ts)$")
-_SIDEBARS = re.compile(r"sidebars\.(?:[cm]?js|ts|json)$")
+_SIDEBARS = matcher(NAVIGATION["docusaurus"])
 _CATEGORY = re.compile(r"_category_\.(?:json|ya?ml)")
 _CURRENT = "current"
 Options = Mapping[str, object]

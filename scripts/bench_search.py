@@ -12,11 +12,11 @@ and ``--baseline FOLDER`` compares with what another tree has kept (``search.com
 
 Figures are page-level: hit@5 (a right page among the first five) and nDCG@10. Labels are positive only and incomplete,
 so compare rows rather than trust them. Questions are in one of two halves by the hash of their words, each told apart:
-tune on the first, and judge by the second. The weights of ``service.retrieval.index.site_index`` are older than that:
-they were chosen in sight of all questions on kubernetes, dbt and mintlify, so neither half was held back; only other
-corpora can tell how they do elsewhere. Times are of a whole query, from the event loop and back, one at a time and with
-eight at once, which on a machine of two cores wait for each other: the processor's time per query is
-reported beside them. In a large site ``CHANGED_PAGES`` are changed, and the time is taken until a query finds them.
+tune on the first, and judge by the second. The weights of ``service.retrieval.search.ranking`` were chosen in sight of
+all questions, ours and the derived ones too, so neither half was held back; only other corpora can tell how they do
+elsewhere. Times are of a whole query, from the event loop and back, one at a time and with eight at once, which on a
+machine of two cores wait for each other: the processor's time per query is reported beside them. In a large site
+``CHANGED_PAGES`` are changed, and the time is taken until a query finds them.
 """
 
 import argparse
@@ -56,11 +56,14 @@ from service.retrieval.index.report import IndexReport
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.processes import run_in_child
 
-GOALS = {"kubernetes": (0.82, 0.683), "dbt": (0.69, 0.463), "mintlify": (0.95, 0.817)}
-"""hit@5 and nDCG@10 that this recipe gave when it was chosen."""
-P50_MS, P99_MS = 5.0, 20.0
+GOALS = {"kubernetes": (0.85, 0.7), "dbt": (0.7, 0.49), "mintlify": (0.94, 0.83), "streamlit": (0.37, 0.32)}
+"""hit@5 and nDCG@10 that the weights gave when they were chosen, rounded down."""
+P50_MS, P99_MS = 3.0, 8.0
+"""Of queries one at a time."""
+AT_ONCE_CPU_MS, AT_ONCE_P99 = 2.0, 12.0
+"""Of queries at once: the processor's time of each, and the p99, times the p50 of one at a time."""
 LARGE_PAGES = 10_000
-BUILD_SECONDS, BUILD_MEGABYTES, SIZE_RATIO, DELAY_P99_MS = 60.0, 1024, 1.6, 20.0
+BUILD_SECONDS, BUILD_MEGABYTES, SIZE_RATIO, DELAY_P99_MS = 45.0, 300, 1.6, 20.0
 CHANGED_PAGES, RENEW_SECONDS = 20, 1.0
 TIMED_QUERIES, AT_ONCE = 400, 8
 MOST_RIVAL_PAGES = 2000
@@ -146,11 +149,12 @@ async def measure(measured: Measured, names: Sequence[str], *, with_rivals: bool
 
 def goals_of_size(pages: int, row: dict[str, Any]) -> Rows:
     at = f"at {pages:,} pages"
+    times = round(row[f"p99_ms_x{AT_ONCE}"] / max(row["p50_ms"], 0.01), 1)
     return [
-        at_most(f"p50 with {AT_ONCE} at once {at}, ms", P50_MS, row[f"p50_ms_x{AT_ONCE}"]),
-        at_most(f"p99 with {AT_ONCE} at once {at}, ms", P99_MS, row[f"p99_ms_x{AT_ONCE}"]),
         at_most(f"p50 one at a time {at}, ms", P50_MS, row["p50_ms"]),
         at_most(f"p99 one at a time {at}, ms", P99_MS, row["p99_ms"]),
+        at_most(f"processor's time with {AT_ONCE} at once {at}, ms", AT_ONCE_CPU_MS, row[f"cpu_ms_x{AT_ONCE}"]),
+        at_most(f"p99 with {AT_ONCE} at once {at}, times p50 one at a time", AT_ONCE_P99, times),
         at_most(f"seconds to index {at}", BUILD_SECONDS, row["build_seconds"]),
         at_most(f"seconds to index {CHANGED_PAGES} changed pages {at}", RENEW_SECONDS, row["renew_seconds"]),
         at_most(f"megabytes to index {at}", BUILD_MEGABYTES, row["build_mb"]),
@@ -370,12 +374,13 @@ async def timed(indexes: SiteIndexes, name: str, everyone: Sequence[str]) -> dic
 
     processor = time.process_time()
     await ask(list(queries))
-    alone, cost = quantiles(took), 1000 * (time.process_time() - processor) / len(queries)
+    alone = {**quantiles(took), "cpu_ms": round(1000 * (time.process_time() - processor) / len(queries), 2)}
     took.clear()
-    waiting = list(queries)
+    waiting, processor = list(queries), time.process_time()
     await asyncio.gather(*(ask(waiting) for _ in range(AT_ONCE)))
-    together = {f"{key}_x{AT_ONCE}": value for key, value in quantiles(took).items()}
-    return {**alone, **together, "cpu_ms": round(cost, 2)}
+    cost = 1000 * (time.process_time() - processor) / len(queries)
+    together = {**quantiles(took), "cpu_ms": round(cost, 2)}
+    return {**alone, **{f"{key}_x{AT_ONCE}": value for key, value in together.items()}}
 
 
 def quantiles(milliseconds: Sequence[float]) -> dict[str, float]:

@@ -7,10 +7,10 @@ from service.retrieval.search.ranking import (
     LINKS,
     NEXT_PART,
     NEXT_SECTIONS,
-    PAGE,
     TITLE,
     Candidate,
     Ranking,
+    text_points,
 )
 from service.retrieval.search.reader import Reader
 from service.retrieval.search.words import Words
@@ -28,7 +28,7 @@ def explained(
     return Explanation(
         points=round(candidate.score, 3),
         title=round(TITLE * words.page_score(page, "title", weights), 3),
-        text=round(PAGE * words.page_score(page, "text", weights), 3),
+        text=round(text_points(words.page_score(page, "text", weights), found), 3),
         links=round(LINKS * words.page_score(page, "link", weights), 3),
         heading=round(heading, 3),
         body=round(max(0.0, own - heading), 3),

@@ -59,9 +59,9 @@ from service.runtime.processes import run_in_child
 GOALS = {"kubernetes": (0.85, 0.7), "dbt": (0.7, 0.49), "mintlify": (0.94, 0.83), "streamlit": (0.37, 0.32)}
 """hit@5 and nDCG@10 that the weights gave when they were chosen, rounded down."""
 P50_MS, P99_MS = 3.0, 8.0
-"""Of queries one at a time."""
+"""The p50 and p99 of queries one at a time, in milliseconds."""
 AT_ONCE_CPU_MS, AT_ONCE_P99 = 2.0, 12.0
-"""Of queries at once: the processor's time of each, and the p99, times the p50 of one at a time."""
+"""The processor's time of each query when ``AT_ONCE`` wait, and their p99, times the p50 of one at a time."""
 LARGE_PAGES = 10_000
 BUILD_SECONDS, BUILD_MEGABYTES, SIZE_RATIO, DELAY_P99_MS = 45.0, 300, 1.6, 20.0
 CHANGED_PAGES, RENEW_SECONDS = 20, 1.0

@@ -156,8 +156,10 @@ class SiteIndex:
             shown = tuple(self._highlighted(section, ranking.terms) for section in shown)
         return SearchResult(self.commit, shown, self.instructions)
 
-    def _near_terms(self, term: str, distance: int) -> Iterator[str]:
-        pages, sections = self._words.with_near_terms(term, distance, NEAR_READ)
+    def _near_terms(self, term: str, distance: int, *, reader: Reader) -> Iterator[str]:
+        pages, sections = self._words.with_near_terms(
+            term, distance, NEAR_READ, only_sections=reader.only(SECTIONS), only_pages=reader.only(PAGES)
+        )
         texts = [row.title for row in self._pages(pages).values()]
         texts += [text for row in self._rows(sections).values() for text in (row[0], row[3])]
         for each in {each for text in texts for each in self._words.terms(text)}:
@@ -194,13 +196,14 @@ class SiteIndex:
         prefix: bool = False,
     ) -> Ranking | None:
         """Return at least ``count`` pages, if they match, best first; None for a query without a word to search for."""
+        near = partial(self._near_terms, reader=reader)
         if prefix:
             terms = read_unfinished(
-                query, self._words, self._near_terms, reader.read_in,
+                query, self._words, near, reader.read_in,
                 only_sections=reader.only(SECTIONS), only_pages=reader.only(PAGES),
             )  # fmt: skip
         else:
-            terms = read_question(query, self._words, self._near_terms, reader.read_in)
+            terms = read_question(query, self._words, near, reader.read_in)
         if not terms.weights:
             return None
         terms = replace(terms, is_about_changes=asks_for_history(query))
@@ -389,9 +392,10 @@ class SiteIndex:
 
     # Pages
 
-    def query_words(self, query: str, ranking: Ranking | None) -> tuple[QueryWord, ...]:
+    def query_words(self, query: str, ranking: Ranking | None, reader: Reader) -> tuple[QueryWord, ...]:
         """Return the words of a query as its ranking read them."""
-        return query_words(query, self._words, ranking.terms if ranking is not None else Terms({}, (), {}))
+        terms = ranking.terms if ranking is not None else Terms({}, (), {})
+        return query_words(query, self._words, terms, reader.only(SECTIONS) if reader.guarded else None)
 
     def page_id(self, path: str, readers: Sequence[str] | None) -> int | None:
         """Return a page by its path or URL, if it is for these readers."""

@@ -63,7 +63,7 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
         scores[first] = 1.0
     exact = _exact(index, request, reader, scores)
     named = _named(index, request, reader, scores)
-    words = index.query_words(asked[0].text, rankings[0] if rankings else None) if asked else ()
+    words = index.query_words(asked[0].text, rankings[0] if rankings else None, reader) if asked else ()
     if not scores:
         return Material(index.commit, (), index.instructions, coverage=0.0, language=reader.language, words=words)
     scores = {page: scores[page] for page in _shown(index, reader, scores, first) if page in scores}

@@ -177,7 +177,7 @@ def _indexed(pages: Sequence[ParsedPage]) -> Words:
 
 def _near_terms(words: Words, pages: Sequence[ParsedPage]) -> NearTerms:
     def near(term: str, distance: int) -> Iterable[str]:
-        titled, sections = words.with_near_terms(term, distance, NEAR_READ)
+        titled, sections = words.with_near_terms(term, distance, NEAR_READ, only_sections=None, only_pages=None)
         texts = [pages[page].title for page in titled] + [_section(pages, one).text for one in sections]
         found = {each for text in texts for each in words.terms(text)}
         return [each for each in found if not each.isdigit() and letters_apart(term, each, distance)]

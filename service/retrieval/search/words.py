@@ -296,6 +296,10 @@ class Words:
         """Return the number of sections whose bodies have the term."""
         return self.sections.doc_freq("body", term)
 
+    def is_among(self, term: str, only: Query) -> bool:
+        """Return whether a section that may be found has the term in its body."""
+        return bool(_hits(self.sections, _any_of([(Occur.Must, _term(SECTIONS, "body", term, 1))], only), 1))
+
     def is_known(self, term: str) -> bool:
         return bool(
             self.sections.doc_freq("body", term)
@@ -454,10 +458,16 @@ class Words:
     def page_score(self, page: int, field: PageField, terms: Mapping[str, float]) -> float:
         return _score_of(self.pages, PAGES, page, field, terms)
 
-    def with_near_terms(self, term: str, distance: int, limit: int) -> tuple[list[int], list[int]]:
-        """Return pages and sections whose title or body has a term at most ``distance`` letters away."""
-        pages = _hits(self.pages, Query.fuzzy_term_query(PAGES, "title", term, distance), limit)
-        sections = _hits(self.sections, Query.fuzzy_term_query(SECTIONS, "body", term, distance), limit)
+    def with_near_terms(
+        self, term: str, distance: int, limit: int, *, only_sections: Query | None, only_pages: Query | None
+    ) -> tuple[list[int], list[int]]:
+        """Return pages and sections that may be found, whose title or body has a term at most ``distance`` letters
+        away.
+        """
+        title = [(Occur.Must, Query.fuzzy_term_query(PAGES, "title", term, distance))]
+        body = [(Occur.Must, Query.fuzzy_term_query(SECTIONS, "body", term, distance))]
+        pages = _hits(self.pages, _any_of(title, only_pages), limit)
+        sections = _hits(self.sections, _any_of(body, only_sections), limit)
         return [hit.id for hit in pages], [hit.id for hit in sections]
 
 

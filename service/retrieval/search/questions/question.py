@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from tantivy import Query
 
 from service.domain.search import QueryWord
 from service.markup.languages.stop_words import stop_words
@@ -91,15 +92,22 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected, languages)
 
 
-def query_words(query: str, words: Words, terms: Terms) -> tuple[QueryWord, ...]:
-    """Return the first words that are looked up, each once. ``terms``: those that the query was read as."""
+def query_words(query: str, words: Words, terms: Terms, only: Query | None = None) -> tuple[QueryWord, ...]:
+    """Return the first words that are looked up, each once. ``terms``: those that the query was read as; ``only``: the
+    sections that the reader may see, to whom other words are unknown.
+    """
     languages, corrected = terms.languages, terms.corrected
     kept = dict.fromkeys(words_of_question(query, languages))
     sections = max(1, words.sections.num_docs)
+
+    def frequency(term: str) -> int:
+        found = words.frequency(term)
+        return found if not found or only is None or words.is_among(term, only) else 0
+
     return tuple(
         QueryWord(
             word.casefold(),
-            min(1.0, max(map(words.frequency, words.forms(word, languages))) / sections),
+            min(1.0, max(map(frequency, words.forms(word, languages))) / sections),
             corrected.get(word, ""),
         )
         for word in list(kept)[: 2 * MAX_TERMS]

@@ -132,7 +132,8 @@ class FakeDocsSource:
         old, new = ({path: blob for path, blob in self._tree(one).items() if _exported(path, source.docs_folder)
                      and len(self.blobs[blob]) <= size_limit(path)} for one in (before, commit))  # fmt: skip
         blobs = {path: new.get(path) for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
-        return FakeChanges(blobs, {path: self.blobs[blob] for path, blob in new.items()})
+        whole = {path: self.blobs[blob] for path, blob in self._tree(commit).items()}
+        return FakeChanges(blobs, {path: data for path, data in whole.items() if len(data) <= size_limit(path)})
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         tree = dict(self._tree(new.parent))

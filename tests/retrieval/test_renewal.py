@@ -15,7 +15,7 @@ import pytest
 from service.domain.search import Source
 from service.retrieval.index.archive import blob_of
 from service.retrieval.index.atomic_folder import is_whole, seal
-from service.retrieval.index.build import IndexReport, renew_from_archive, renew_index
+from service.retrieval.index.build import IndexReport, build_index, renew_from_archive, renew_index
 from service.retrieval.site.pages import PAGE_SECONDS
 from tests.retrieval.sites import DOMAIN, archive_of, build
 
@@ -126,6 +126,7 @@ def contents(index: Path) -> dict[str, object]:
             ],
             "layout": [path for (path,) in db.execute("SELECT path FROM files WHERE is_layout")],
             "names": sorted((paths[page], name, times) for page, name, times in db.execute("SELECT * FROM names")),
+            "outside": list(db.execute("SELECT * FROM outside WHERE blob != ''")),
             "uses": list(db.execute("SELECT * FROM uses")),
             "skipped": list(db.execute("SELECT * FROM skipped")),
         }
@@ -277,6 +278,66 @@ async def test_text_of_a_file_is_found_on_the_page_that_shows_it(indexed):
     assert [one.path for one in (await indexed.index.check(DOMAIN)).findings["skipped"].first] == [
         "content/words/staff.md"
     ]
+
+
+SHOWING = {
+    **{f"docs/k{number}.md": f"# Kite {number}\n\nFly.\n" for number in range(10)},
+    "mkdocs.yml": "site_name: Kites\nmarkdown_extensions: [pymdownx.snippets]\n",
+    "docs/k1.md": '# Kite 1\n\n```python\n--8<-- "examples/fly.py"\n```\n',
+    "docs/k2.md": '# Kite 2\n\n--8<-- "examples/new.txt"\n--8<-- ".env"\n--8<-- "../../secret.txt"\n--8<-- "a.key"\n',
+    "docs/k3.md": '# Kite 3\n\n--8<-- "examples/long.txt"\n\nText.\n',
+    "examples/fly.py": "fly(zylon)\n",
+    "examples/long.txt": "long " * 20_000,
+    ".env": "TOKEN=hush",
+    "a.key": "hush",
+    "secret.txt": "hush",
+}
+
+
+def fill_showing(files: Files, target: Path) -> IndexReport:
+    """Make an index from an archive of the documentation folder, with a reader of the whole commit."""
+    exported = {path: text for path, text in files.items() if path.startswith("docs/") or path == "mkdocs.yml"}
+    archive = archive_of(exported, target.with_suffix(".tar"))
+    return build_index(
+        archive, target, docs_folder="docs", commit="2" * 40, progress=lambda _done, _all: None,
+        outside=lambda path, limit: files[path].encode()[:limit] if path in files else None,
+    )  # fmt: skip
+
+
+def test_pages_show_files_outside_their_folder(tmp_path):
+    fill_showing(SHOWING, tmp_path / "index")
+    texts = "\n".join(str(row[-1]) for row in contents(tmp_path / "index")["sections"])
+    assert "fly(zylon)" in texts
+    assert "hush" not in texts
+    assert "long long" not in texts
+    with closing(sqlite3.connect(tmp_path / "index" / "pages.db")) as db:
+        assert dict(db.execute("SELECT path, blob FROM outside WHERE blob != ''")) == {
+            "examples/fly.py": blob_of(b"fly(zylon)\n")
+        }
+        assert db.execute("SELECT count(*) FROM files WHERE path NOT LIKE 'docs/%'").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        ({"examples/fly.py": "fly(silk)\n"}, 1),
+        ({"examples/fly.py": None}, 1),
+        ({"examples/new.txt": "Look.\n"}, 1),
+        ({"docs/k5.md": '# Kite 5\n\n--8<-- "examples/fly.py"\n'}, 1),
+        ({"docs/k1.md": "# Kite 1\n"}, 1),
+        ({"examples/other.txt": "No page shows it."}, 0),
+    ],
+    ids=["text", "gone", "added", "shown by another", "not shown any more", "of no page"],
+)
+def test_files_outside_the_folder_are_renewed(tmp_path, change, read):
+    fill_showing(SHOWING, tmp_path / "before")
+    files = after(SHOWING, change)
+    docs = {path: text for path, text in change.items() if path.startswith("docs/")}
+    report = renew(tmp_path / "before", tmp_path / "after", files, docs)
+    fill_showing(files, tmp_path / "whole")
+    assert report is not None
+    assert report.read == read
+    assert contents(tmp_path / "after") == contents(tmp_path / "whole")
 
 
 def test_position_of_a_page_of_docusaurus_moves_the_others(tmp_path):

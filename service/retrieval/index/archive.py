@@ -2,7 +2,8 @@
 
 import hashlib
 import tarfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -56,6 +57,25 @@ class Archive:
     def blobs(self) -> Mapping[str, str]:
         """Return git's id of each file's content."""
         return {name: blob_of(self.read(name, member.size) or b"") for name, member in self._members.items()}
+
+
+class StoredFiles:
+    """The files of a commit that is read one by one: an index knows which there are."""
+
+    def __init__(
+        self,
+        names: Callable[[], Collection[str]],
+        is_file: Callable[[str], bool],
+        read: Callable[[str, int], bytes | None],
+    ) -> None:
+        self._names, self._is_file, self._read = names, is_file, read
+
+    @cached_property
+    def names(self) -> Collection[str]:
+        return self._names()
+
+    def read(self, name: str, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
+        return self._read(name, limit) if self._is_file(name) else None
 
 
 def blob_of(content: bytes) -> str:

@@ -93,3 +93,19 @@ def _sync(file: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def share_files(before: Path, folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
+    """Put an index's files into a new folder. tantivy's segments never change, so they are the same files; the lists of
+    them, which it writes over, and the tables are copies. Returns the sums of those that are the same.
+    """
+    shared: dict[str, str] = {}
+    for name, sum_ in sums.items():
+        source, copy = before / name, folder / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith((".db", ".json")):
+            copy_checked(source, copy, sum_)
+        else:
+            os.link(source, copy)
+            shared[name] = sum_
+    return shared

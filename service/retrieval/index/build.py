@@ -12,13 +12,12 @@ Where renewed pages keep the places that they had, steps 2 and 3 are about those
 The files of the older folder are shared or copied, never written to, so its readers are not disturbed.
 """
 
-import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from posixpath import dirname
 
@@ -29,8 +28,9 @@ from service import __version__
 from service.domain.sites import Skipped
 from service.markup.languages.detection import page_language
 from service.ports.docs_source import LeftOut
-from service.retrieval.index.archive import Archive, Files
-from service.retrieval.index.atomic_folder import building, copy_checked, is_whole, seal, sums_of
+from service.retrieval.index.archive import Archive, Files, StoredFiles
+from service.retrieval.index.atomic_folder import building, is_whole, seal, share_files, sums_of
+from service.retrieval.index.outside import Outside
 from service.retrieval.index.report import IndexReport
 from service.retrieval.index.stored import FORMAT, MISSING_ENTRIES, PAGES_FILE
 from service.retrieval.index.tables import PageTables
@@ -76,8 +76,10 @@ def build_index(
     commit: str,
     progress: Progress,
     page_seconds: float = PAGE_SECONDS,
+    outside: ReadUpTo | None = None,
 ) -> IndexReport:
-    """Index the pages in an uncompressed tar archive, whose names are paths in the repository.
+    """Index the pages in an uncompressed tar archive, whose names are paths in the repository. ``outside`` reads any
+    file of the commit: pages may show some that are not in the archive.
 
     ``target``, a folder, appears whole or not at all. ``progress`` is called now and then with the number of pages that
     are read, and of all. A page that cannot be read, or takes longer than ``page_seconds``, is in the report's
@@ -89,6 +91,7 @@ def build_index(
             tables.set_blobs(files.blobs())
             indexing = _Indexing(tables, files, docs_folder.strip("/"), commit, page_seconds)
             indexing.left_out.change((), files.left_out)
+            indexing.outside = Outside(docs_folder.strip("/"), outside)
             layout = indexing.detect()
             paths = sorted(name for name in files.names if layout.is_page(name))
             indexing.read(layout, paths, progress)
@@ -124,7 +127,7 @@ def renew_index(
         return None
     with building(target) as folder:
         try:
-            shared = _shared(before, folder, sums)
+            shared = share_files(before, folder, sums)
         except (OSError, ValueError):
             report = None  # damaged, or just being removed
         else:
@@ -138,9 +141,15 @@ def renew_index(
 
 
 def renew_from_archive(
-    before: Path, archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress
-) -> IndexReport | None:
+    before: Path, archive: Path, target: Path, *, docs_folder: str, commit: str, progress: Progress,
+    outside: ReadUpTo | None = None,
+) -> IndexReport | None:  # fmt: skip
     """Renew an index when the changes are not known: compare the contents of all files."""
+
+    def read(name: str, limit: int) -> bytes | None:
+        data = files.read(name, limit)
+        return data if data is not None or outside is None else outside(name, limit)
+
     with Archive(archive) as files:
         now = files.blobs()
         try:
@@ -154,7 +163,7 @@ def renew_from_archive(
         changes |= dict.fromkeys(known.keys() - now.keys())
         changes |= dict.fromkeys(known_left - now.keys() - {one.path for one in files.left_out})
         return renew_index(
-            before, target, files.read, changes, docs_folder=docs_folder, commit=commit, progress=progress,
+            before, target, read, changes, docs_folder=docs_folder, commit=commit, progress=progress,
             left_out=files.left_out,
         )  # fmt: skip
 
@@ -163,22 +172,6 @@ def renew_from_archive(
 def _made_by() -> str:
     """Another version may read the same page otherwise: what it made is not built upon."""
     return __version__
-
-
-def _shared(before: Path, folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
-    """Put an index's files into a new folder. tantivy's segments never change, so they are the same files; the lists of
-    them, which it writes over, and the tables are copies. Returns the sums of those that are the same.
-    """
-    shared: dict[str, str] = {}
-    for name, sum_ in sums.items():
-        source, copy = before / name, folder / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if name == PAGES_FILE or name.endswith(".json"):
-            copy_checked(source, copy, sum_)
-        else:
-            os.link(source, copy)
-            shared[name] = sum_
-    return shared
 
 
 class _Indexing:
@@ -196,6 +189,7 @@ class _Indexing:
         self._gone: set[int] = set()
         """Pages whose words are not to be found any more, as they were."""
         self.left_out = LeftOutFiles()
+        self.outside = Outside(docs_folder, None)
         self._read = 0
         self._late = 0
         self._detected = False
@@ -218,7 +212,7 @@ class _Indexing:
         self, layout: Layout, paths: Sequence[str], progress: Progress
     ) -> list[tuple[Placed | None, Placed | None]]:
         """Do step 1. Return each page's place before and now; None where the page does not exist."""
-        reader = PageReader(layout, self._files.read, page_seconds=self._page_seconds)
+        reader = PageReader(layout, self._any_file, page_seconds=self._page_seconds)
         if self._base is None:
             self._builder = SiteBuilder(layout, self._files.names)
         found = []
@@ -230,6 +224,10 @@ class _Indexing:
         self._read = len(paths)
         self._late += reader.late
         return found
+
+    def _any_file(self, name: str, limit: int) -> bytes | None:
+        data = self._files.read(name, limit)
+        return data if data is not None else self.outside.read(name, limit)
 
     def _read_page(self, layout: Layout, reader: PageReader, path: str) -> tuple[Placed | None, Placed | None]:
         known = self._tables.page_id(path)
@@ -336,6 +334,7 @@ class _Indexing:
                 LEFT_OUT: self.left_out.encoded(),
             }
         )
+        self._tables.set_outside(self.outside.asked)
         skipped = tuple(self._tables.skipped())
         self._tables.finish()
         seconds = round(time.monotonic() - began, 3)
@@ -388,20 +387,6 @@ class _Indexing:
         return text[:MAX_INSTRUCTIONS]
 
 
-class _Stored:
-    """The files of the commit: which there are is in the tables."""
-
-    def __init__(self, tables: PageTables, read: ReadUpTo) -> None:
-        self._tables, self._read = tables, read
-
-    @cached_property
-    def names(self) -> Collection[str]:
-        return self._tables.file_names()
-
-    def read(self, name: str, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
-        return self._read(name, limit) if self._tables.is_file(name) else None
-
-
 class _Renewal(_Indexing):
     """The renewal of an index from the tables of an earlier commit."""
 
@@ -414,8 +399,11 @@ class _Renewal(_Indexing):
         commit: str,
         page_seconds: float,
     ) -> None:
-        super().__init__(tables, _Stored(tables, read), docs_folder, commit, page_seconds)
+        super().__init__(
+            tables, StoredFiles(tables.file_names, tables.is_file, read), docs_folder, commit, page_seconds
+        )
         self._changes = changes
+        self.outside = Outside(docs_folder, read)
         self._meta = tables.meta()
         self._counts: dict[int, Counter[str]] = {}
         """By how much a page's names are more or fewer than before."""
@@ -426,6 +414,7 @@ class _Renewal(_Indexing):
         if any(self._meta.get(key) != value for key, value in made.items()) or LEFT_OUT not in self._meta:
             return False
         self.left_out = decode_left_out(self._meta[LEFT_OUT])
+        self.outside.remember(self._tables.outside())
         return not self.left_out.more
 
     def carried_out(
@@ -460,7 +449,7 @@ class _Renewal(_Indexing):
     def _wanted(self, layout: Layout, before: Layout, *, detects: bool) -> set[str]:
         """The files to read as pages. Those that are pages no more are forgotten."""
         changed = {path for path, blob in self._changes.items() if blob is not None}
-        asked = {*self._changes, *(f"{dirname(path)}/" for path in self._changes)}
+        asked = {*self._changes, *(f"{dirname(path)}/" for path in self._changes), *self.outside.changed()}
         stale = {user for path in asked for user in self._tables.pages_that_use(path)}
         stale |= {page for _, page in layout.shown_on.items() ^ before.shown_on.items()}
         wanted = {path for path in changed | stale if layout.is_page(path) and self._tables.is_file(path)}

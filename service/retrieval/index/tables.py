@@ -60,6 +60,8 @@ CREATE TABLE uses(file TEXT, page TEXT, PRIMARY KEY(file, page)) WITHOUT ROWID;
 CREATE INDEX uses_by_page ON uses(page);
 -- Files that a page shows and that were not found, as the page names them.
 CREATE TABLE missing(page TEXT, target TEXT, PRIMARY KEY(page, target)) WITHOUT ROWID;
+-- Files outside the documentation that pages asked for, and what git calls their content; empty for those not shown.
+CREATE TABLE outside(path TEXT PRIMARY KEY, blob TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE skipped(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -127,6 +129,15 @@ class PageTables:
 
     def pages_that_use(self, file: str) -> list[str]:
         return [page for (page,) in self._db.execute("SELECT page FROM uses WHERE file = ?", (file,))]
+
+    def outside(self) -> dict[str, str]:
+        return dict(self._db.execute("SELECT path, blob FROM outside"))
+
+    def set_outside(self, asked: Mapping[str, str]) -> None:
+        """Keep the files outside the documentation that pages still ask for."""
+        self._db.execute("DELETE FROM outside")
+        self._db.executemany("INSERT INTO outside VALUES (?, ?)", asked.items())
+        self._db.execute("DELETE FROM outside WHERE path NOT IN (SELECT file FROM uses)")
 
     def skip(self, one: Skipped) -> None:
         self._db.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?)", (one.path, one.reason))

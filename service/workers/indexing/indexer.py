@@ -339,6 +339,7 @@ class Indexer:
         try:
             async with asyncio.timeout(None if is_long else times.quick):
                 await self._docs.export(build.source, build.commit, archive)
+                site = await self._with_outside(build)
             size = (await asyncio.to_thread(archive.stat)).st_size
             limits = Limits(times.for_site(size), MEMORY_BYTES)
             if not is_long:
@@ -347,17 +348,23 @@ class Indexer:
                 limits = Limits(min(limits.seconds, times.quick), QUICK_MEMORY_BYTES)
             if before is not None:
                 renewed = await renew_in_child(
-                    build.report_progress, before.folder, build.target, archive, build.site, limits
+                    build.report_progress, before.folder, build.target, archive, site, limits
                 )
                 if renewed is not None:
                     return renewed, True
-            return await build_in_child(build.report_progress, build.target, archive, build.site, limits), False
+            return await build_in_child(build.report_progress, build.target, archive, site, limits), False
         except TimeoutError:
             raise _TakesLong from None
         except ServiceError as error:
             if is_long or error.code not in (TIMED_OUT, OUT_OF_MEMORY):
                 raise
             raise _TakesLong from None
+
+    async def _with_outside(self, build: "_Build") -> SiteCommit:
+        """Return the commit with a reader of the files that are not in its archive: no change is that of all files."""
+        if not build.site.docs_folder:
+            return build.site
+        return build.site._replace(outside=await self._docs.changes(build.source, build.commit, build.commit))
 
     async def _before(self, project: ProjectView) -> "_Before | None":
         """The index that the site has, if any."""

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -51,6 +51,8 @@ class Limits(NamedTuple):
 class SiteCommit(NamedTuple):
     docs_folder: str
     commit: str
+    outside: Changes | None = None
+    """Reads files outside the folder, which its pages may show."""
 
 
 Report = Callable[[tuple[int, int]], None]
@@ -101,13 +103,16 @@ def renew(before: Path, target: Path, changes: Changes | Path, site: SiteCommit,
     from service.retrieval.index.build import renew_from_archive, renew_index  # here alone: this process does without
 
     _step_back()
-    docs_folder, commit = site
+    docs_folder, commit = site.docs_folder, site.commit
 
     def progress(done: int, total: int) -> None:
         report((done, total))
 
     if isinstance(changes, Path):
-        return renew_from_archive(before, changes, target, docs_folder=docs_folder, commit=commit, progress=progress)
+        with site.outside.open() if site.outside is not None else nullcontext() as outside:
+            return renew_from_archive(
+                before, changes, target, docs_folder=docs_folder, commit=commit, progress=progress, outside=outside
+            )
     with changes.open() as read:
         return renew_index(
             before, target, read, changes.blobs, docs_folder=docs_folder, commit=commit, progress=progress,
@@ -124,7 +129,10 @@ def build(target: Path, archive: Path, site: SiteCommit, report: Report) -> Inde
     def progress(done: int, total: int) -> None:
         report((done, total))
 
-    return build_index(archive, target, docs_folder=site.docs_folder, commit=site.commit, progress=progress)
+    with site.outside.open() if site.outside is not None else nullcontext() as outside:
+        return build_index(
+            archive, target, docs_folder=site.docs_folder, commit=site.commit, progress=progress, outside=outside
+        )
 
 
 def _step_back() -> None:

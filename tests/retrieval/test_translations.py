@@ -142,6 +142,8 @@ async def translated(indexed):
         ("webhook signature", {"filter": SearchFilter(language="fr")}, "en/webhooks.md"),
         ("requests in a second", {"filter": SearchFilter(language="fr")}, "en/limits.md"),
         ("Welche Limits gibt es?", {}, "en/limits.md"),
+        ("kopier", {"prefix": True}, "de/keys.md"),
+        ("kopier", {"prefix": True, "filter": SearchFilter(language="de")}, "de/keys.md"),
     ],
 )
 async def test_copies_are_one_result_for_the_reader(translated, query, options, first):

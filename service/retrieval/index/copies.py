@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.markup.languages.detection import known_language
 from service.retrieval.search.ranking import Ranking
@@ -93,6 +94,14 @@ class Copies:
         if not reader.asks_in_own:
             return list(pages)
         return [page for page in pages if not self._has_own_copy(page, reader)]
+
+    def reader_as_found(self, page: int, reader: Reader) -> Reader:
+        """Return the reader of a question whose words are on no page in the language that was assumed: one of the best
+        page's language, unless the filter names another. The first letters of a word seldom show its language.
+        """
+        kind = self._kinds[page]
+        language = reader.language if reader.is_asked else kind.place or kind.text
+        return replace(reader, language=language, asks_in_own=False)
 
     def _has_own_copy(self, page: int, reader: Reader) -> bool:
         return any(self.level(copy, reader) >= KINDRED for copy in self._members.get(self._group.get(page, 0), ()))

@@ -244,6 +244,8 @@ class SiteIndex:
         if reader.is_divided:
             others, further = self._rank(terms, reader.others, count)
             ranking.add(others)
+            if further and not first and reader.asks_in_own:
+                reader = self._copies.reader_as_found(max(further, key=ranking.scores.__getitem__), reader)
             first += self._copies.foreign(further, reader)
         self._reward_place(ranking, first, current_path, reader)
         if self._copies.exist:

@@ -50,7 +50,7 @@ _PATTERNS: tuple[tuple[LeftoverKind, str], ...] = (
     ("container", r"^[ \t]*(?:!!!|\?\?\?\+?)[ \t]+[\w-]+"),
     ("container", r"^[ \t]*===\+?[ \t]+\""),
     ("container", r"^[ \t]*///(?:[ \t]+[\w|-][^\n]{0,100})?[ \t]*$"),
-    ("container", r"^[ \t]*>?[ \t]*\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION|INFO|DANGER)\]"),
+    ("container", r"^[ \t]*+(?:>[ \t]*+)?\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION|INFO|DANGER)\]"),
     ("attributes", r"\{:?[ \t]*[#.][A-Za-z][\w-]*(?:[ \t]+[^\n{}]{0,100})?\}[ \t]*$"),
     ("attributes", r"\{:[ \t]*[\w-]+=[^\n{}]{1,100}\}"),
 )
@@ -60,7 +60,9 @@ _IN_CODE: tuple[tuple[LeftoverKind, str], ...] = (
 )
 _FIND = [(kind, re.compile(pattern, re.MULTILINE)) for kind, pattern in (*_PATTERNS, *_IN_CODE)]
 _FIND_IN_CODE = [(kind, re.compile(pattern, re.MULTILINE)) for kind, pattern in _IN_CODE]
-_SIGNS = re.compile(r"[{<]|::|:`|!!!|\?\?\?|^[ \t]*(?:===|///|@|\.\.|>?[ \t]*\[!)|8<|^(?:im|ex)port\s", re.MULTILINE)
+_SIGNS = re.compile(
+    r"[{<]|::|:`|!!!|\?\?\?|^[ \t]*+(?:===|///|@|\.\.|(?:>[ \t]*+)?\[!)|8<|^(?:im|ex)port\s", re.MULTILINE
+)
 _DIRECTIVE = re.compile(r"\{[A-Za-z][\w:-]*\}")
 _SPAN = re.compile(r"(?<![`\\])(`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S]){1,2000}?(?<!`)\1(?!`)")
 

@@ -56,7 +56,7 @@ _FRONT_MATTER = re.compile(r"\s*\$?frontmatter\.([\w-]{1,100})\s*")
 _ALERTS = frozenset(("note", "tip", "info", "important", "warning", "caution", "danger"))
 _UNNAMED_BOXES = frozenset(("code-group", "raw", "v-pre", "tabs", "steps"))
 """Containers of which a reader sees only what is in them."""
-_BOX_ATTRIBUTES = re.compile(r"[ \t]*\{([^{}\n]*)\}[ \t]*$")
+_BOX_ATTRIBUTES = re.compile(r"\{([^{}\n]*)\}[ \t]*$")
 _INCLUDING = frozenset(("include", "readfile", "snippet", "include_relative"))
 """Shortcodes and tags that show another file."""
 _WORDS = frozenset(

@@ -16,13 +16,13 @@ _FIRST_LINE = re.compile(r"(?P<mark>`{3,}|~{3,})(?P<info>[^\n]{1,500}+)\n")
 _LABEL = re.compile(r"(?<!\S)(?:title|filename)=(?:\"([^\"\n]*)\"|'([^'\n]*)'|\{\"([^\"\n]*)\"\})")
 _BRACKETS = re.compile(r"(?<![\w!])\[([^\[\]\n]+)\]")
 _COLOURS = re.compile(
-    r"\s*\{[\d,\s-]*\}|:(?:no-)?line-numbers(?:=\d*)?(?=[\s{\[]|$)|(?<!\S)(?:showLineNumbers|numberLines)(?:=\S*|\{\d+\})?"
+    r"(?:(?<!\s)\s++)?\{[\d,\s-]*+\}|:(?:no-)?line-numbers(?:=\d*)?(?=[\s{\[]|$)|(?<!\S)(?:showLineNumbers|numberLines)(?:=\S*|\{\d+\})?"
 )
-_OPENING, _CLOSING = r"(?://|/\*|<!--|\{/\*|#|--|;|%)", r"(?:\*/\}|\*/|-->)?"
+_OPENING, _CLOSING = r"(?://|/\*|<!--|\{/\*|#|--|;|%)", r"(?:\*/\}|\*/|-->)"
 """The signs of comments in many languages."""
-_NOTATION = re.compile(rf"(?:(?<![ \t])[ \t]*+)?{_OPENING}[ \t]*(?:\[!code [^\]\n]{{1,60}}\][ \t]*)+{_CLOSING}")
+_NOTATION = re.compile(rf"(?:(?<![ \t])[ \t]*+)?{_OPENING}[ \t]*(?:\[!code [^\]\n]{{1,60}}\][ \t]*)+{_CLOSING}?")
 _HIGHLIGHT = re.compile(
-    rf"^[ \t]*+{_OPENING}[ \t]*highlight-(?:next-line|start|end)[ \t]*{_CLOSING}[ \t]*(?:\n|\Z)", re.MULTILINE
+    rf"^[ \t]*+{_OPENING}[ \t]*highlight-(?:next-line|start|end)[ \t]*+(?:{_CLOSING}[ \t]*+)?(?:\n|\Z)", re.MULTILINE
 )
 _HIDDEN = re.compile(r"^[ \t]*#(?: [^\n]*)?\n", re.MULTILINE)
 _DOUBLED = re.compile(r"^([ \t]*)##", re.MULTILINE)

@@ -39,6 +39,8 @@ BUILT: dict[str, list[str]] = {
     "service.agent.tools.matches find_pattern": [],  # the model's own, in a child process with a deadline
     "service.agent.workspace _occurrences": [r"the\ same\ words\."],
     "service.markup.mentions _pattern": [r"(?<![\w@/.`-])@docsmith(?![\w-])"],
+    "service.retrieval.search.analysis.stems _by_rules": [r"(?<=...)(?:tions|ing)\Z", r"\A(?:un|re)(?=...)"],
+    "service.retrieval.search.analysis.writing_systems _phrases": ["为什么|怎么|吗"],
     "service.retrieval.search.questions.named has_sign": [r"(?<![^\w\s(`'\"])==(?![^\w\s)`'\"])"],
     "service.markup.streaming.code fence_line": ["(?: {0,3}+> ?+){0}", "(?: {0,3}+> ?+){3}"],
 }

@@ -21,7 +21,7 @@ FEWEST = 2
 """A single row or item is no list of terms."""
 
 _MAY_HAVE = re.compile(r"^[ \t]*(?:\||[-*+] (?:`|\*\*|[^\n]{1,80}\n\s*[-*+] : )|: |\*\*)|\|[ \t]*:?-", re.MULTILINE)
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*")
+_RULE = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)++(?:\|[ \t]*+)?")
 _ITEM = re.compile(r"([ \t]*)[-*+] +(\S.*)")
 _NAMED = re.compile(r"(?:\*\*|__)?(?:`([^`]{1,80})`|(?<=\*\*)([^*`]{1,80}?)(?=:?\*\*))")
 _ASKED = re.compile(r"\*\*([^*]{3,200}\?)\*\*[ \t]*")

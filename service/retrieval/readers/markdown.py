@@ -117,7 +117,7 @@ _HEADING_ID = re.compile(
     r"(?:\{:?(?:[^{}#\n]{0,200}\s)?+#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$"
 )
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>")
-_HEADING_CLASS = re.compile(r"[ \t]*\{[.][^{}\n]{1,200}\}[ \t]*$")
+_HEADING_CLASS = re.compile(r"(?:(?<![ \t])[ \t]++)?\{[.][^{}\n]{1,200}\}[ \t]*$")
 _TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
 _HYPHENS = re.compile(r"`[^`]*`|-{2,3}")
 

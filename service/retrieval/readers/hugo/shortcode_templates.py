@@ -13,10 +13,14 @@ INNER = "\0"
 """Stands for the inner text in what a template shows."""
 MAX_TEMPLATE, MAX_STEPS = 8_000, 500
 """Characters of a template that counts as simple, and its actions."""
-_ACTION = re.compile(r"\{\{(-?)\s*((?>(?:[^\"`}]|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\}(?!\}))*))\}\}", re.DOTALL)
-_WORD = re.compile(r"\s*(\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\||\(|\)|:=|=|[^\s|()\"`]+)")
+_ACTION = re.compile(
+    # Neither "{{" nor an escaped quotation mark outside of a string: what has no end is looked through once.
+    r"\{\{-?((?>(?:[^\"`{}\\]|\{(?!\{)|\\(?![\"`])|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\}(?!\}))*))\}\}",
+    re.DOTALL,
+)
+_WORD = re.compile(r"(\"(?:[^\"\\]|\\.?)*+(?:\"|\Z)|`[^`]*`|\||\(|\)|:=|=|[^\s|()\"`]+)")
 _TAG = re.compile(
-    r"<!--.*?-->|<(?:script|style|svg)\b.*?</(?:script|style|svg)\s*>|</?(?:(?P<block>div|p|h[1-6]|li|ul|ol|table|tr|br|hr|section|details|summary|blockquote|figure|figcaption|aside|dt|dd|dl)"
+    r"<!--.*?(?:-->|\Z)|<(?:script|style|svg)\b.*?(?:</(?:script|style|svg)\s*>|\Z)|</?(?:(?P<block>div|p|h[1-6]|li|ul|ol|table|tr|br|hr|section|details|summary|blockquote|figure|figcaption|aside|dt|dd|dl)"
     r"\b|[A-Za-z])[^<>]*>",
     re.DOTALL,
 )
@@ -56,7 +60,7 @@ class _Run:
         self._pieces: list[tuple[str, str]] = []  # text, and the action behind it
         at = 0
         for match in _ACTION.finditer(template):
-            action = match[2].strip()
+            action = match[1].strip()
             self._pieces.append((template[at : match.start()], action.removesuffix("-").strip()))
             at = match.end()
         self._pieces.append((template[at:], ""))

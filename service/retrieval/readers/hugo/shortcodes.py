@@ -176,7 +176,9 @@ def _highlight(call: Call, _: HugoSite, inner: str) -> str:
 
 
 def _code_toggle(call: Call, _: HugoSite, inner: str) -> str:
-    return _code(call, inner, "toml" if re.search(r"^\s*[\w.'\"-]+\s*=|^\s*\[", inner, re.MULTILINE) else "yaml")
+    return _code(
+        call, inner, "toml" if re.search(r"^[^\S\n]*+(?:[\w.'\"-]++[^\S\n]*+=|\[)", inner, re.MULTILINE) else "yaml"
+    )
 
 
 def _reference(call: Call, _: HugoSite, __: str) -> str:

@@ -19,11 +19,12 @@ _IMPORT = re.compile(
 )
 _CONSTANT = re.compile(
     r"^(?:export[ \t]+)?const[ \t]+(\w+)[ \t]*=[ \t]*"
-    r"(?:'([^'\n]{0,500})'|\"([^\"\n]{0,500})\"|`([^`$\n]{0,500})`|(\d[\d.]{0,20}))[ \t]*;?[ \t]*$"
+    r"(?:'([^'\n]{0,500})'|\"([^\"\n]{0,500})\"|`([^`$\n]{0,500})`|(\d[\d.]{0,20}))[ \t]*+(?:;[ \t]*+)?$"
 )
 _OPENING = re.compile(rf"^[ \t]*<(CodeBlock|Code)\b({ATTRIBUTES})(/?)>")
 _NAME = re.compile(r"\{[ \t]*(\w+)[ \t]*\}")
-_TEMPLATE = re.compile(r"\{[ \t\n]*(?:String\.raw|dedent)?`(.*)`[ \t\n]*(?:\.trim\(\)[ \t\n]*)?\}", re.DOTALL)
+_TEMPLATE = re.compile(r"\{[ \t\n]*+(?:String\.raw|dedent)?`")
+_TEMPLATE_END = re.compile(r"`[ \t\n]*+(?:\.trim\(\)[ \t\n]*+)?\}")
 _ESCAPED = re.compile(r"\\([`$\\{}])")
 _SPAN = re.compile(r"(`[^`\n]*`)")
 
@@ -98,9 +99,9 @@ def _block(lines: Lines, start: int, raw: dict[str, str]) -> tuple[Lines, int] |
         inner, closed, rest = text[opening.end() :].partition(f"</{opening[1]}>")
         if not closed or rest.strip():
             return None
-    name, template = _NAME.match(inner.strip()), _TEMPLATE.search(inner)
+    name, template = _NAME.match(inner.strip()), _template(inner)
     if template is not None:
-        code = _ESCAPED.sub(r"\1", template[1])
+        code = _ESCAPED.sub(r"\1", template)
     elif name is not None:
         code = raw.get(name[1], "")
     else:
@@ -113,3 +114,12 @@ def _block(lines: Lines, start: int, raw: dict[str, str]) -> tuple[Lines, int] |
     last = lines[end][0]
     numbered = [(min(number + index, last), line) for index, line in enumerate(["", *shown, ""])]
     return numbered, end + 1
+
+
+def _template(text: str) -> str | None:
+    """Return what stands between the first beginning of a template literal in braces and the last end of one."""
+    begins = _TEMPLATE.search(text)
+    if begins is None:
+        return None
+    ends = [match.start() for match in _TEMPLATE_END.finditer(text, begins.end())]
+    return text[begins.end() : ends[-1]] if ends else None

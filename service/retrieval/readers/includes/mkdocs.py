@@ -25,11 +25,14 @@ Lines = list[Line]
 _SCISSORS = re.compile(
     r"(?P<space>[ \t]*)(?P<escape>;*)-+8<-+(?:[ \t]+(?P<quote>[\"'])(?P<name>[^\n]{1,500}?)(?P=quote)[ \t]*)?$"
 )
-_SECTION_MARK = re.compile(r"(;*)-+8<-+[ \t]+\[[ \t]*(start|end)[ \t]*:[ \t]*([a-z][-_0-9a-z]*)[ \t]*\]", re.IGNORECASE)
-_RANGES = re.compile(r"(?::-?\d*){1,2}(?:,-?\d*(?::-?\d*)?)*$")
+_SECTION_MARK = re.compile(
+    r"(?:(?<!;)(;++)|(?<![;-]))-++8<-++[ \t]++\[[ \t]*+(start|end)[ \t]*+:[ \t]*+([a-z][-_0-9a-z]*+)[ \t]*+\]",
+    re.IGNORECASE,
+)
+_RANGES = re.compile(r"(?::-?\d*+){1,2}+(?:,-?\d*+(?::-?\d*+)?+){0,100}+$")
 _SECTION = re.compile(r":([A-Za-z][-_0-9A-Za-z]*)$")
 _BRACES = re.compile(
-    r"(?P<escape>\\?)\{![+-]?>?[ \t]*(?P<name>[^\]|\[\n!]{1,500}?)[ \t]*(?:\[ln:(?P<lines>[\d.,-]{1,200})\])?[ \t]*"
+    r"(?P<escape>\\?)\{![+-]?>?[ \t]*+(?P<name>[^\]|\[\n!]{1,500}+)(?:\[ln:(?P<lines>[\d.,-]{1,200})\])?[ \t]*+"
     r"(?:\|[^\n!]{0,50})?!\}"
 )
 _CALL = re.compile(
@@ -37,12 +40,12 @@ _CALL = re.compile(
     r"(?P<options>(?:[^%]|%(?!\})){0,2000})%\}(?P<rest>.*)",
     re.DOTALL,
 )
-_CALL_OPTION = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]{0,300})\"|'([^']{0,300})'|(-?\w+))")
+_CALL_OPTION = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]{0,300})\"|'([^']{0,300})'|(-?\w+))")
 _OFFSET = re.compile(r"-?[0-9]{1,2}")
 _HEADING = re.compile(r"(#{1,6})(?=[ \t])")
 MAX_CALL_LINES = 20
-_CODE_FILE = re.compile(r"(?P<space>[ \t]*)\{\*[ \t]*(?P<name>\S{1,500})(?P<options>[^\n]{0,500}?)\*\}[ \t]*$")
-_OPTION = re.compile(r"(\w+)\[([^\]]{1,300})\]")
+_CODE_FILE = re.compile(r"(?P<space>[ \t]*)\{\*[ \t]*(?P<name>[^\s*]{1,500}+)(?P<options>[^\n]{0,500}?)\*\}[ \t]*$")
+_OPTION = re.compile(r"(?<!\w)(\w++)\[([^\]]{1,300})\]")
 
 
 def snippets(lines: Lines, files: Files, dialect: Dialect) -> Lines:

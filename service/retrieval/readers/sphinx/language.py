@@ -75,7 +75,7 @@ def role_words(name: str, text: str, facts: SphinxFacts, page: str = "") -> tupl
         title = title if found is not None else facts.captions[kind].replace("%s", text, 1)
         return title, False
     elif kind == "abbr":
-        title = re.sub(r"[ \t]*\([^()]*\)$", "", text)
+        title = re.sub(r"(?:(?<![ \t])[ \t]++)?\([^()]*+\)$", "", text)
     elif kind == "index":
         title = re.sub(r"^(?:single|pair|triple|see|seealso):[ \t]*|!", "", title)
     elif kind == "guilabel":
@@ -190,7 +190,7 @@ def _truth(node: ast.expr) -> bool:
 def identifier(prefix: str, term: str) -> str:
     """Return the anchor that Sphinx makes of a term."""
     text = normalize("NFKD", f"{prefix}-{term}" if prefix else term).encode("ascii", "ignore").decode()
-    return re.sub(r"^[-0-9._]+|-+$", "", re.sub(r"[^a-zA-Z0-9._]+", "-", " ".join(text.split())))
+    return re.sub(r"[^a-zA-Z0-9._]+", "-", " ".join(text.split())).lstrip("-0123456789._").rstrip("-")
 
 
 def object_ids(name: str, signatures: Sequence[str], *, program: str = "", above: str = "") -> list[str]:
@@ -207,7 +207,7 @@ def object_ids(name: str, signatures: Sequence[str], *, program: str = "", above
         if kind in ("envvar", "confval", "setting", "directive", "role", "token", "opcode"):
             found.append(identifier(kind, signature.lstrip(".: ").split("(")[0].split("::")[0]))
             continue
-        named = re.match(r"(?:\w+\s+)*?([\w.:-]+)\s*(?:\(|\[|=|$|,|\s|:)", signature)
+        named = re.match(r"([\w.:-]+)(?=[\s(\[=,:]|$)", signature)
         if named is not None:
             short = named[1].rstrip(":")
             found.append(f"{above}.{short}" if above else short)

@@ -40,7 +40,7 @@ _NAME = re.compile(
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
 """Where a part of a name begins; the ``s`` of ``IDs`` makes a plural, not a part."""
 _SIGNS = re.compile(r"[_.-]")
-_NUMBER = re.compile(r"v?[0-9]+\Z")
+_NUMBER = re.compile(r"(?:v|(?<![0-9]))[0-9]++\Z")
 """``HTTP2`` and ``HTTPv2`` are HTTP."""
 _SEAM = re.compile(r"[_.-](?<=[A-Za-z0-9][_.-])(?=[A-Za-z0-9])")
 """A sign between the parts of ``retry_delay``, ``retry-delay`` or ``retry.delay``."""

@@ -21,7 +21,7 @@ LEAST_IN_BODIES, LEAST_STEM, LONGEST_ENDING = 2, 3, 6
 """Letters from which words of bodies are looked for, and not only those of titles; of a stem and an ending: what is
 typed may be longer than the stem of its word, as ``installat`` is longer than that of *installation*.
 """
-_LAST = re.compile(r"[^\W_]+\Z")
+_LAST = re.compile(r"(?<![^\W_])[^\W_]++\Z")
 
 
 def read_unfinished(

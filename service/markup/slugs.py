@@ -17,6 +17,8 @@ import re
 import unicodedata
 from typing import Literal
 
+from service.domain.unicode_forms import normalized
+
 SlugStyle = Literal[
     "github", "hugo", "hugo-ascii", "blackfriday", "python", "python-unicode", "pymdownx", "docutils", "mdn",
     "vitepress",
@@ -48,15 +50,15 @@ def slug(text: str, style: SlugStyle = "github") -> str:
             return "-".join("".join(map(_lower, kept)).split())
         case "python" | "python-unicode":
             if style == "python":
-                text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+                text = normalized("NFKD", text).encode("ascii", "ignore").decode()
             return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower())
         case "pymdownx":
-            return re.sub(r"[^\w\- ]", "", unicodedata.normalize("NFC", text).strip().lower()).replace(" ", "-")
+            return re.sub(r"[^\w\- ]", "", normalized("NFC", text).strip().lower()).replace(" ", "-")
         case "docutils":
-            ascii_text = unicodedata.normalize("NFKD", text.lower().translate(_DIGRAPHS)).encode("ascii", "ignore")
+            ascii_text = normalized("NFKD", text.lower().translate(_DIGRAPHS)).encode("ascii", "ignore")
             return re.sub(r"^[-0-9]+|-+$", "", re.sub(r"[^a-z0-9]+", "-", " ".join(ascii_text.decode().split())))
         case "vitepress":
-            bare = re.sub(r"[\u0300-\u036f\0-\x1f]", "", unicodedata.normalize("NFKD", text))
+            bare = re.sub(r"[\u0300-\u036f\0-\x1f]", "", normalized("NFKD", text))
             return re.sub(r"^(?=\d)", "_", _VITEPRESS_SPECIAL.sub("-", bare).strip("-"), flags=re.ASCII).lower()
         case "mdn":
             return "_".join(_MDN_DROPPED.sub("", text).lower().split())
@@ -76,7 +78,7 @@ def _lower(c: str) -> str:
 
 def _hugo(text: str, *, ascii_only: bool) -> str:
     if ascii_only:
-        text = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+        text = "".join(c for c in normalized("NFD", text) if unicodedata.category(c) != "Mn")
     kept = []
     for c in text:
         if ascii_only and not c.isascii():

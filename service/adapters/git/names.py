@@ -7,6 +7,7 @@ import re
 import unicodedata
 
 from service.domain.errors import Invalid
+from service.domain.unicode_forms import normalized
 
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_096
@@ -66,12 +67,12 @@ def is_plain_text(name: str) -> bool:
 
 def folded(name: str) -> str:
     """Equal for names that a case-folding or normalising file system takes for the same."""
-    return unicodedata.normalize("NFC", HFS_IGNORED.sub("", unicodedata.normalize("NFC", name)).casefold())
+    return normalized("NFC", HFS_IGNORED.sub("", normalized("NFC", name)).casefold())
 
 
 def difference(one: str, other: str) -> str:
     """Return in what two names differ that ``folded`` takes for the same."""
-    if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
+    if normalized("NFC", one) == normalized("NFC", other):
         return "in Unicode normalisation"
     return "in case" if one.casefold() == other.casefold() else "in case and Unicode normalisation"
 

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from service.agent.guards import configurations
 from service.agent.guards.refused import Refused
+from service.domain.unicode_forms import normalized
 from service.markup.generator_files import NAVIGATION_DATA
 
 MAX_PATH = 400
@@ -170,7 +171,7 @@ def is_navigation_above(path: str, docs_folder: str) -> bool:
 
 
 def _check_new_part(part: str) -> None:
-    if part != unicodedata.normalize("NFC", part):
+    if part != normalized("NFC", part):
         raise Refused(f"{part!r} is not in Unicode's normal form C.", "Write it with composed letters.")
     if any(c in '\\<>:"|?*' or unicodedata.category(c).startswith("C") for c in part):
         raise Refused(f"{part!r} has a character that some file systems refuse.", "Use letters, digits and -.")
@@ -183,4 +184,4 @@ def _check_new_part(part: str) -> None:
 def _folded(path: str) -> str:
     if path.isascii():
         return path.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+    return normalized("NFC", normalized("NFC", path).casefold())

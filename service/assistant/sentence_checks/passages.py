@@ -1,7 +1,6 @@
 """Passages, read once: where in them each word, name, number and piece of code stands."""
 
 import re
-import unicodedata
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from service.assistant.sentence_checks.code import Token, tokens_in
 from service.assistant.sentence_checks.defaults import defaults_in
 from service.assistant.sentence_checks.numbers import Number, numbers_in
 from service.assistant.sentence_checks.words import VALUES, WORD, stem, stems_in
+from service.domain.unicode_forms import normalized
 from service.markup.streaming.code import MIN_FENCE, run_of
 from service.markup.streaming.lines import MARKERS
 
@@ -195,7 +195,7 @@ class Passages:
         first, last = (min(line, passage.end_line or line) for line in lines)
         text = _LINK.sub("]", raw) if "](" in raw else raw
         if not text.isascii():
-            text = unicodedata.normalize("NFKC", text)
+            text = normalized("NFKC", text)
         at = len(self.segments)
         words = [match[0].casefold() for match in WORD.finditer(text)]
         self.vocabulary.update(dict.fromkeys(words))

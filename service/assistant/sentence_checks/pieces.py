@@ -1,13 +1,13 @@
 """The pieces of a sentence that can be checked: numbers, names, flags, identifiers, values, and spans of code."""
 
 import re
-import unicodedata
 
 from msgspec import Struct
 
 from service.assistant.sentence_checks.code import is_placeholder
 from service.assistant.sentence_checks.numbers import Number, numbers_in
 from service.assistant.sentence_checks.words import GENERIC_NAMES, VALUES, WORD, names_in, stems_in
+from service.domain.unicode_forms import normalized
 
 MAX_PIECES = 60
 _CITATION = re.compile(r"\s?\[(\d{1,3})\]\([^()\s]{0,2000}\)")
@@ -49,7 +49,7 @@ def read_prose(text: str, *, checks_capitals: bool, is_lead: bool) -> Prose:
     cited = tuple(dict.fromkeys(int(number) for number in _CITATION.findall(text)))
     bare = _CITATION.sub("", _HEAD.sub("", text, count=1))
     if not bare.isascii():
-        bare = unicodedata.normalize("NFKC", bare)
+        bare = normalized("NFKC", bare)
     bare = _LINK.sub(r"\1", bare)
     spans: list[tuple[int, str]] = []
     values: list[Piece] = []

@@ -1,7 +1,8 @@
 """The form that two questions share when they ask the same in slightly different words."""
 
 import re
-import unicodedata
+
+from service.domain.unicode_forms import normalized
 
 MAX_WORDING_CHARACTERS = 200
 
@@ -22,6 +23,6 @@ def wording(question: str) -> str:
     """Return the words that carry its meaning, in their order and without their endings: equal for "How do I install
     Kite?" and "install kite". Of a question that has only empty words, all of them.
     """
-    words = _WORD.findall(unicodedata.normalize("NFKC", question).casefold())
+    words = _WORD.findall(normalized("NFKC", question).casefold())
     said = [word for word in words if word not in _EMPTY] or words
     return " ".join(dict.fromkeys(said))[:MAX_WORDING_CHARACTERS]

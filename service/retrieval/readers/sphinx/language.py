@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from posixpath import dirname, normpath
 from textwrap import dedent
-from unicodedata import normalize
 
+from service.domain.unicode_forms import normalized
 from service.retrieval.readers.includes.files import chosen_lines, number_in, separated
 from service.retrieval.readers.sphinx.facts import SphinxFacts
 
@@ -189,7 +189,7 @@ def _truth(node: ast.expr) -> bool:
 
 def identifier(prefix: str, term: str) -> str:
     """Return the anchor that Sphinx makes of a term."""
-    text = normalize("NFKD", f"{prefix}-{term}" if prefix else term).encode("ascii", "ignore").decode()
+    text = normalized("NFKD", f"{prefix}-{term}" if prefix else term).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-zA-Z0-9._]+", "-", " ".join(text.split())).lstrip("-0123456789._").rstrip("-")
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 from msgspec import Struct
 
+from service.domain.unicode_forms import normalized
 from service.markup.languages.stop_words import stop_words
 
 _HANGUL = "\uac00-\ud7a3"
@@ -86,7 +87,7 @@ def spaced(text: str) -> str:
     """Return a text in which a word stands between blanks or signs, and each is spelled one way."""
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", text)
+    text = normalized("NFKC", text)
     if not _FOREIGN.search(text):
         return text  # an English text with dashes and quotation marks
     if _MARKED.search(text):
@@ -105,7 +106,7 @@ def pairs_of(run: str) -> list[str]:
 
 def without_phrases(query: str) -> str:
     """Return a question without what only makes it one, in scripts where that is no word between blanks."""
-    return _RUN.sub(lambda run: _without_particle(_phrases().sub(" ", run[0])), unicodedata.normalize("NFKC", query))
+    return _RUN.sub(lambda run: _without_particle(_phrases().sub(" ", run[0])), normalized("NFKC", query))
 
 
 @cache
@@ -145,7 +146,7 @@ def folded(word: str) -> str:
     """Return a word in Latin letters without accents."""
     if word.isascii():
         return word
-    decomposed = unicodedata.normalize("NFD", word.translate(_tables().latin))
+    decomposed = normalized("NFD", word.translate(_tables().latin))
     if max(decomposed, default="") >= "\u0300" and not _is_latin(decomposed):
         return word
     return "".join(each for each in decomposed if not unicodedata.combining(each))

@@ -13,6 +13,7 @@ from msgspec import Struct
 from tantivy import Query
 
 from service.domain.search import QueryWord
+from service.domain.unicode_forms import normalized
 from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis.compounds import compound_parts
 from service.retrieval.search.analysis.terms import joined_names, parts_of, words_in
@@ -116,7 +117,7 @@ def query_words(query: str, words: Words, terms: Terms, only: Query | None = Non
 
 def words_of_question(query: str, languages: Sequence[str] = ENGLISH) -> list[str]:
     """Return the words that are looked up, as they were typed."""
-    query = query[:MAX_QUERY]
+    query = normalized("NFKC", query[:MAX_QUERY])[:MAX_QUERY]  # one character may become eighteen
     typed = _words_in(query if query.isascii() else without_phrases(query)) or _words_in(query)
     empty = stop_words("en").union(*map(stop_words, languages)) if languages != ENGLISH else stop_words("en")
     return [word for word in typed if word.casefold() not in empty] or typed

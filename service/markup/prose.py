@@ -32,6 +32,7 @@ _PROSE = re.compile(
     r"|(?P<macro>\{\{(?P<name>\s*+[A-Za-z_][\w.-]*+)\s*+(?:\((?P<arguments>(?>[^(){}]{0,1000}(?:\([^(){}]*\)[^(){}]*)*))\))?[^{}]{0,200}\}\})"
     r"|(?P<alert>^(?P<quote>[ \t]*>[ \t>]*+)\[!(?P<alarm>[A-Za-z]{3,20})\][-+]?(?P<headline>[^\n]{0,300}))"
     r"|(?P<toc>^[ \t]*\[\[toc\]\][ \t]*$)"
+    r"|(?P<space>&(?:nbsp|#160);)"
     r"|(?P<mustache>\{\{(?P<expression>(?>[^{}]{0,1000}(?:\{[^{}]{0,500}\}[^{}]{0,500}){0,20}))\}\})"
     r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
     r"|<(?P<raw>script|style|svg)\b" + ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
@@ -42,7 +43,7 @@ _PROSE = re.compile(
     r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})",
     re.MULTILINE | re.DOTALL,
 )
-_NOISE = re.compile(r"[<{]|^[ \t]*(?::::|!!!|\?\?\?|===|\[\[toc|>[ \t>]*\[!)", re.MULTILINE)
+_NOISE = re.compile(r"[<{]|&(?:nbsp|#160);|^[ \t]*(?::::|!!!|\?\?\?|===|\[\[toc|>[ \t>]*\[!)", re.MULTILINE)
 _OPEN = re.compile(r"\{[^}\n]{0,500}[\n{]")
 _EXPRESSIONS = re.compile(
     r"``[^\n]{1,1000}?``|`[^`\n]{1,2000}`"
@@ -157,6 +158,8 @@ class Cleaner:
             return _macro_text(match["name"].strip(), match["arguments"])
         if match["url"] is not None:
             return match[0]
+        if match["space"] is not None:
+            return " "
         if match["raw"] is not None:
             return ""
         if match["tag"] is not None:

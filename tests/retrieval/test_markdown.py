@@ -172,6 +172,7 @@ def test_a_page_without_text_still_has_a_place():
         ("`<Card>` and `{x}` stay.", "`<Card>` and `{x}` stay."),
         ("1 < 2 and <https://example.com>.", "1 < 2 and <https://example.com>."),
         ("Replace <name> by yours.", "Replace <name> by yours."),
+        ("&nbsp;\n\nAn&nbsp;`a&nbsp;b` file.", "An `a&nbsp;b` file."),
     ],
 )
 def test_mdx_noise_is_not_shown(source, expected):

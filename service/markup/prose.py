@@ -25,6 +25,7 @@ MAX_INDENT = 200
 
 
 _PROSE = re.compile(
+    r"(?=[`{<]|^[ \t]*[>\[:!?=])(?:"  # what each of them begins with: at most places there is nothing to try
     r"(?P<code>``[^\n]{1,1000}?``|`[^`\n]{1,2000}(?:\n[^`\n]{1,2000})?`)"
     r"|(?P<shown>\{\{[<%]/\*(?P<inner>[^\n]{0,500}?)\*/[>%]\}\})"
     r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"
@@ -40,7 +41,8 @@ _PROSE = re.compile(
     r"|(?P<admonition>^[ \t]*:::++[ \t]*+(?P<box>[\w-]*+)[ \t]*+(?P<label>[^\n]{0,300})$)"
     r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++(?P<callout_kind>[\w-]*+)[^\n\"]{0,100}+"
     r"(?:\"(?P<callout_label>[^\"\n]{0,300})\")?[ \t]*+$)"
-    r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})",
+    r"|(?P<jsx>\{(?P<literal>[\"'`])(?P<words>[^\"'`{}]{0,500})(?P=literal)\}|\{[^{}\n]{0,500}\})"
+    r")",
     re.MULTILINE | re.DOTALL,
 )
 _NOISE = re.compile(r"[<{]|&(?:nbsp|#160);|^[ \t]*(?::::|!!!|\?\?\?|===|\[\[toc|>[ \t>]*\[!)", re.MULTILINE)

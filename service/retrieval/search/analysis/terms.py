@@ -34,7 +34,8 @@ WORD = re.compile(
 
 _NAME = re.compile(
     # From the beginning of a word of at most MAX_WORD characters: a run without humps is looked through once.
-    rf"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{{2,{MAX_WORD}}}(?![A-Za-z0-9]))"
+    # Most words have no large letter or digit behind the first, and are left at once.
+    rf"(?<![A-Za-z0-9])(?=[A-Z]?+[a-z]*+[A-Z0-9])(?=[A-Za-z0-9]{{2,{MAX_WORD}}}(?![A-Za-z0-9]))"
     rf"(?:[A-Za-z0-9]*[a-z0-9][A-Z]|[A-Z]{{2,}}[a-z]|[A-Za-z]{{{LEAST_PART},}}[0-9])[A-Za-z0-9]*"
 )
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")

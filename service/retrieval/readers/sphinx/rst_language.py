@@ -49,7 +49,7 @@ _STANDARD = frozenset(
     """.split()  # noqa: SIM905  (as above)
 )
 _HTML = re.compile(
-    r"<(script|style|svg)\b(?:[^<]|<(?!/?\1\b)){0,50000}+</\1\s*>|<!--(?:[^-]|-(?!->)){0,5000}+-->|<[^<>]{1,2000}>",
+    r"<(script|style|svg)\b(?:[^<]|<(?!/?\1\b)){0,50000}+</\1\s*>|<!--(?:[^<-]|-(?!->)|<(?!!--)){0,5000}+-->|<[^<>]{1,2000}>",
     re.IGNORECASE,
 )
 _made: set[str] = set()

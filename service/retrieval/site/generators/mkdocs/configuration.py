@@ -75,14 +75,14 @@ def _bases(config: str, files: frozenset[str], read: Read) -> list[str]:
     found: list[str] = []
     while len(found) < MAX_INHERITED:
         match = _INHERIT.search(read_text(read, config))
-        config = normpath(join_path(dirname(config), match[1])) if match is not None else ""
+        config = normpath(join_path(dirname(config), match[1].rstrip())) if match is not None else ""
         if config not in files or config in found:
             break
         found.append(config)
     return found
 
 
-_INHERIT = re.compile(r"^INHERIT[ \t]*:[ \t]*[\"']?([^\"'\n#]{1,300}?)[\"']?[ \t]*(?:#[^\n]*)?$", re.MULTILINE)
+_INHERIT = re.compile(r"^INHERIT[ \t]*+:[ \t]*+[\"']?([^\"'\n#]{1,300}+)[\"']?[ \t]*+(?:#[^\n]*)?$", re.MULTILINE)
 
 
 def _settings(config: str, files: frozenset[str], read: Read) -> Settings | None:

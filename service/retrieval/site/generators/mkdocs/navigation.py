@@ -242,7 +242,7 @@ def _listed(text: str) -> list[Entry]:
 
 
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+([^\n]{1,2000})")
-_LINK = re.compile(r"\[((?:\\.|[^\[\]]){0,500})\]\(<?([^()<>\s]{1,500})>?")
+_LINK = re.compile(r"\[((?:\\.|[^\[\]]){0,500}+)\]\(<?([^()<>\s]{1,500})>?")
 
 
 def _strings(nav: Sequence[object]) -> Iterator[str]:

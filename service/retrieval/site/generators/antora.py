@@ -7,7 +7,8 @@ from posixpath import dirname
 
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
-from service.retrieval.site.layout import MAX_FACT, Layout, Mount, Read, join_path, read_text, within
+from service.retrieval.site.layout import Layout, Mount, Read, join_path, read_text, within
+from service.retrieval.site.settings import text_setting
 
 MAX_MODULES = 1_000
 
@@ -19,10 +20,10 @@ def antora(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     except ValueError:
         found = {}
     settings: Mapping[str, object] = found if isinstance(found, dict) else {}
-    name = _text(settings, "name")
+    name = text_setting(settings, "name").strip()
     if not name:
         return None
-    version = _text(settings, "version").strip("~")
+    version = text_setting(settings, "version").strip().strip("~")
     component = "" if name == "ROOT" else f"/{name}"
     base = f"{component}/{version}" if version and version != "null" else component
     mounts = tuple(_modules(join_path(root, "modules"), files, base, version))
@@ -34,8 +35,3 @@ def _modules(folder: str, files: frozenset[str], base: str, version: str) -> Ite
     names = {name[len(folder) + 1 :].partition("/")[0] for name in files if within(name, folder)}
     for module in sorted(names)[:MAX_MODULES]:
         yield join_path(folder, module, "pages"), base if module == "ROOT" else f"{base}/{module}", version, ""
-
-
-def _text(settings: Mapping[str, object], name: str) -> str:
-    found = settings.get(name)
-    return found[:MAX_FACT].strip() if isinstance(found, str) else ""

@@ -26,6 +26,7 @@ from service.retrieval.site.layout import (
     read_text,
     within,
 )
+from service.retrieval.site.settings import text_setting
 
 MAX_META, MAX_LANGUAGES, MAX_DEPTH = 2_000, 200, 40
 _META = re.compile(r"_meta(?:\.([A-Za-z]{2}(?:-[A-Za-z]{2,4})?))?\.(?:[jt]sx?|json)")
@@ -90,11 +91,6 @@ def nextra(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     )  # fmt: skip
 
 
-def _text(values: Mapping[str, object], name: str) -> str:
-    value = values.get(name)
-    return value.encode("utf-8", "replace").decode()[:MAX_FACT] if isinstance(value, str) else ""
-
-
 def _holds(folder: str, files: frozenset[str]) -> bool:
     return any(within(name, folder) and is_markdown(name) for name in files)
 
@@ -140,7 +136,7 @@ class _Tree:
         named = self._meta.setdefault(folder, {})
         for key, item in value.items():
             options: Mapping[str, object] = item if isinstance(item, dict) else {}
-            title = item if isinstance(item, str) else _text(options, "title")
+            title = item if isinstance(item, str) else text_setting(options, "title")
             if key == "*" or options.get("type") == "separator" or "href" in options:
                 continue
             named.setdefault(key, _Named(title[:MAX_FACT], is_hidden=options.get("display") == "hidden"))

@@ -14,6 +14,7 @@ from service.markup.front_matter import FrontMatter
 from service.retrieval.site.documents import DocumentSet, SidebarItem
 from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, clean_url, join_path, read_text, within
+from service.retrieval.site.settings import text_setting
 
 MAX_LANGUAGES, MAX_DEPTH, MAX_ITEMS = 200, 40, 20_000
 _MARKS = frozenset(("sidebar", "locales", "defaultLocale", "social", "editLink", "customCss", "logo", "title"))
@@ -28,19 +29,19 @@ def starlight(config: str, files: frozenset[str], read: Read, docs_folder: str) 
     found = exported(config, lambda name: read_text(read, name) if name in files else None)
     settings: Mapping[str, object] = found if isinstance(found, dict) else {}
     options = _options(settings.get("integrations"))
-    base = clean_url(_text(settings, "base")).rstrip("/")
-    source = normpath(_text(settings, "srcDir") or "src")
+    base = clean_url(text_setting(settings, "base")).rstrip("/")
+    source = normpath(text_setting(settings, "srcDir") or "src")
     folder = join_path(dirname(config), source, "content/docs")
     if source.startswith("..") or not any(within(name, folder) for name in files):
         return None
     given = options.get("sidebar")
     sidebars = tuple(_items(given, 0)) if isinstance(given, list) else None
-    default = _text(options, "defaultLocale")
+    default = text_setting(options, "defaultLocale")
     sets: list[DocumentSet] = []
     main = DocumentSet(folder, base, base, language="", style="starlight", sidebars=sidebars)
     locales = options.get("locales")
     for name, locale in list(locales.items())[:MAX_LANGUAGES] if isinstance(locales, dict) else ():
-        language = (_text(locale, "lang") if isinstance(locale, dict) else "") or name
+        language = (text_setting(locale, "lang") if isinstance(locale, dict) else "") or name
         if name == _ROOT:
             main = _in_language(main, language)
         elif name.strip("/"):
@@ -67,11 +68,6 @@ def _in_language(own: DocumentSet, language: str) -> DocumentSet:
     return DocumentSet(own.folder, own.prefix, own.route, language=language, style=own.style, sidebars=own.sidebars)
 
 
-def _text(values: Mapping[str, object], name: str) -> str:
-    value = values.get(name)
-    return value.encode("utf-8", "replace").decode()[:MAX_FACT] if isinstance(value, str) else ""
-
-
 def _options(integrations: object) -> Mapping[str, object]:
     """Return the options of the integration that has most of Starlight's."""
     found = [one for one in integrations if isinstance(one, dict)] if isinstance(integrations, list) else []
@@ -85,11 +81,11 @@ def _items(value: object, depth: int) -> Iterator[SidebarItem]:
         elif isinstance(item, dict):
             generated = item.get("autogenerate")
             if isinstance(item.get("slug"), str):
-                yield SidebarItem(_slug(_text(item, "slug")))
-            elif isinstance(item.get("link"), str) and "://" not in _text(item, "link"):
-                yield SidebarItem(_slug(_text(item, "link").partition("#")[0]), is_reference=True)
+                yield SidebarItem(_slug(text_setting(item, "slug")))
+            elif isinstance(item.get("link"), str) and "://" not in text_setting(item, "link"):
+                yield SidebarItem(_slug(text_setting(item, "link").partition("#")[0]), is_reference=True)
             elif isinstance(generated, dict):
-                yield SidebarItem(folder=_text(generated, "directory").strip("/"))
+                yield SidebarItem(folder=text_setting(generated, "directory").strip("/"))
             elif isinstance(item.get("items"), list):
                 yield SidebarItem(items=tuple(_items(item["items"], depth + 1)))
 

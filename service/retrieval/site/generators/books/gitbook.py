@@ -9,7 +9,8 @@ from posixpath import dirname, normpath
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.retrieval.site.generators.books.summary import Summary, links_in
-from service.retrieval.site.layout import LANGUAGE, MAX_FACT, Layout, Mount, Read, join_path, read_text
+from service.retrieval.site.layout import LANGUAGE, Layout, Mount, Read, join_path, read_text
+from service.retrieval.site.settings import text_setting
 
 MAX_LANGUAGES, MAX_REDIRECTS = 200, 5_000
 
@@ -18,17 +19,17 @@ def gitbook(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     top = dirname(config)
     is_older = config.endswith(".json")
     settings = _settings(read_text(read, config), is_json=is_older)
-    root = normpath(join_path(top, normpath(_text(settings, "root") or "."))).removeprefix(".")
+    root = normpath(join_path(top, normpath(text_setting(settings, "root") or "."))).removeprefix(".")
     if root.startswith("."):
         return None
     names = settings.get("structure")
     structure = names if isinstance(names, dict) else {}
-    list_name = _text(structure, "summary") or "SUMMARY.md"
+    list_name = text_setting(structure, "summary") or "SUMMARY.md"
     named = Summary(files, read)
     languages = _languages(root, files, read)
     for folder, language in (languages or {root: ""}).items():
         named.add(join_path(folder, list_name), language)
-        named.add_home(join_path(folder, _text(structure, "readme") or "README.md"), language)
+        named.add_home(join_path(folder, text_setting(structure, "readme") or "README.md"), language)
     is_listed = any(join_path(one, list_name) in files for one in languages or [root])
     if not named.entries or (is_older and not is_listed):
         return None
@@ -59,11 +60,6 @@ def _settings(text: str, *, is_json: bool) -> Mapping[str, object]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _text(settings: Mapping[str, object], name: str) -> str:
-    found = settings.get(name)
-    return found[:MAX_FACT] if isinstance(found, str) else ""
 
 
 def _languages(root: str, files: frozenset[str], read: Read) -> dict[str, str]:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_toml
 from service.retrieval.site.generators.books.summary import Summary
-from service.retrieval.site.layout import MAX_FACT, Layout, Read, clean_url, join_path, read_text
+from service.retrieval.site.layout import Layout, Read, clean_url, join_path, read_text
+from service.retrieval.site.settings import text_setting
 
 
 def mdbook(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
@@ -20,18 +21,18 @@ def mdbook(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     except (ValueError, RecursionError):
         settings = {}
     book = _table(settings, "book")
-    source = normpath(join_path(top, normpath(_text(book, "src") or "src")))
+    source = normpath(join_path(top, normpath(text_setting(book, "src") or "src")))
     root = "" if source == "." else source
     summary = join_path(root, "SUMMARY.md")
     if root.startswith("..") or summary not in files:
         return None
     named = Summary(files, read)
     named.add(summary)
-    base = clean_url(_text(_table(_table(settings, "output"), "html"), "site-url")).rstrip("/")
+    base = clean_url(text_setting(_table(_table(settings, "output"), "html"), "site-url")).rstrip("/")
     pages = list(named.entries)
     layout = Layout(
         "mdbook", docs_folder, root, Dialect(book=True), (base,), named.entries, html_suffix=True,
-        default_language=_text(book, "language"), missing_entries=tuple(named.missing), link_prefix=base,
+        default_language=text_setting(book, "language"), missing_entries=tuple(named.missing), link_prefix=base,
         hidden_pages=named.hidden(root),
     )  # fmt: skip
     if not pages:
@@ -43,8 +44,3 @@ def mdbook(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
 def _table(settings: Mapping[str, object], name: str) -> Mapping[str, object]:
     found = settings.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def _text(settings: Mapping[str, object], name: str) -> str:
-    found = settings.get(name)
-    return found[:MAX_FACT] if isinstance(found, str) else ""

@@ -19,6 +19,7 @@ from service.retrieval.site.generators.docusaurus.sidebars import sidebars_of
 from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
 from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import MAX_FACT, Layout, Read, clean_url, join_path, read_text, within
+from service.retrieval.site.settings import text_setting
 
 MAX_INSTANCES, MAX_VERSIONS, MAX_LANGUAGES, MAX_CATEGORIES, MAX_RULES = 50, 200, 200, 5_000, 100
 """Limits for one configuration."""
@@ -59,7 +60,7 @@ def docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str)
     path = next((name for name in beside if _CONFIG.search(name)), "")
     found = exported(path, lambda name: read_text(read, name) if name in files else None) if path else None
     settings: Options = found if isinstance(found, dict) else {}
-    base = clean_url(_text(settings, "baseUrl")).rstrip("/")
+    base = clean_url(text_setting(settings, "baseUrl")).rstrip("/")
     languages = tuple(_languages(settings.get("i18n"), root, base, files))
     site = _Site(root, files, read, base, languages)
     sets: list[DocumentSet] = []
@@ -79,19 +80,14 @@ def docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str)
     )  # fmt: skip
 
 
-def _text(values: Options, name: str) -> str:
-    value = values.get(name)
-    return value.encode("utf-8", "replace").decode()[:MAX_FACT] if isinstance(value, str) else ""
-
-
 def _strings(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _languages(i18n: object, root: str, base: str, files: frozenset[str]) -> Iterator[_Language]:
     settings: Options = i18n if isinstance(i18n, dict) else {}
-    top = join_path(root, normpath(_text(settings, "path") or "i18n"))
-    default = _text(settings, "defaultLocale")
+    top = join_path(root, normpath(text_setting(settings, "path") or "i18n"))
+    default = text_setting(settings, "defaultLocale")
     listed = _strings(settings.get("locales"))
     if not listed:
         listed = sorted({name[len(top) + 1 :].split("/", 1)[0] for name in files if name.startswith(f"{top}/")})
@@ -101,8 +97,8 @@ def _languages(i18n: object, root: str, base: str, files: frozenset[str]) -> Ite
         options: Options = own if isinstance(own, dict) else {}
         prefix = base if name == default else f"{base}/{name}"
         if isinstance(options.get("baseUrl"), str):
-            prefix = clean_url(_text(options, "baseUrl")).rstrip("/")
-        yield _Language(name, join_path(top, normpath(_text(options, "path") or name)), prefix, name == default)
+            prefix = clean_url(text_setting(options, "baseUrl")).rstrip("/")
+        yield _Language(name, join_path(top, normpath(text_setting(options, "path") or name)), prefix, name == default)
 
 
 def _instances(settings: Options) -> Iterator[Options]:
@@ -137,23 +133,23 @@ def _configured(plugin: object) -> tuple[str, Options]:
 
 def _documents(site: _Site, options: Options, *, is_sure: bool) -> Iterator[DocumentSet]:
     """Yield the folders of one instance: each version, in each language."""
-    plugin = _text(options, "id")
+    plugin = text_setting(options, "id")
     lead = f"{plugin}_" if plugin and plugin != "default" else ""
-    folder = _below(site.root, _text(options, "path") or "docs")
+    folder = _below(site.root, text_setting(options, "path") or "docs")
     if folder is None:
         return
     given = options.get("routeBasePath")
     route = clean_url(given if isinstance(given, str) else "docs").rstrip("/")
     versions = _versions(site, options, lead)
-    last = _text(options, "lastVersion") or next((name for name in versions if name != _CURRENT), _CURRENT)
+    last = text_setting(options, "lastVersion") or next((name for name in versions if name != _CURRENT), _CURRENT)
     shown = options.get("versions")
     has_rules = isinstance(options.get("exclude"), list)
     for name in versions:
         own = shown.get(name) if isinstance(shown, dict) else None
         about: Options = own if isinstance(own, dict) else {}
-        part = _text(about, "path") if isinstance(about.get("path"), str) else _part(name, last)
+        part = text_setting(about, "path") if isinstance(about.get("path"), str) else _part(name, last)
         at = folder if name == _CURRENT else join_path(site.root, f"{lead}versioned_docs/version-{name}")
-        label = (_text(about, "label") or _part(name, "")) if name == _CURRENT and len(versions) > 1 else name
+        label = (text_setting(about, "label") or _part(name, "")) if name == _CURRENT and len(versions) > 1 else name
         is_alone = name == _CURRENT and len(versions) == 1
         prefix = f"{route}{clean_url(part).rstrip('/')}"
         base = DocumentSet(
@@ -282,8 +278,8 @@ def _pages(site: _Site, settings: Options) -> Iterator[DocumentSet]:
         if given is False:
             return
         options = given if isinstance(given, dict) else options
-    folder = _below(site.root, _text(options, "path") or "src/pages")
-    route = clean_url(_text(options, "routeBasePath")).rstrip("/")
+    folder = _below(site.root, text_setting(options, "path") or "src/pages")
+    route = clean_url(text_setting(options, "routeBasePath")).rstrip("/")
     if folder is not None:
         yield DocumentSet(folder, f"{site.base}{route}", route, style="files", sidebars=())
     for language in site.languages:

@@ -21,6 +21,7 @@ from service.retrieval.site.layout import (
     read_text,
     within,
 )
+from service.retrieval.site.settings import text_setting
 
 FOLDER = ".vitepress"
 MAX_ITEMS, MAX_LANGUAGES = 50_000, 200
@@ -39,11 +40,11 @@ def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) 
         return None  # the folder's index is read before it
     found = exported(config, lambda name: read_text(read, name) if name in files else None)
     settings: Mapping[str, object] = _extended(found, 0) if isinstance(found, dict) else {}
-    source = normpath(join_path(top, normpath(_text(settings, "srcDir") or ".")))
+    source = normpath(join_path(top, normpath(text_setting(settings, "srcDir") or ".")))
     root = "" if source == "." else source
     if source.startswith(".."):
         return None
-    base = clean_url(_text(settings, "base")).rstrip("/")
+    base = clean_url(text_setting(settings, "base")).rstrip("/")
     locales = settings.get("locales")
     languages = locales if isinstance(locales, dict) else {}
     moved = rewritten(settings.get("rewrites"), root, files)
@@ -55,7 +56,7 @@ def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) 
     return Layout(
         "vitepress", docs_folder, root, Dialect(slugs="vitepress", vue=True), (base,), entries.found,
         ignored=_excluded(settings.get("srcExclude"), config), mounts=tuple(_languages(languages, root, base)),
-        default_language=_text(settings, "lang"), html_suffix=settings.get("cleanUrls") is not True,
+        default_language=text_setting(settings, "lang"), html_suffix=settings.get("cleanUrls") is not True,
         moved=moved, link_prefix=base, missing_entries=tuple(entries.missing) if is_known else (),
     )  # fmt: skip
 
@@ -86,11 +87,6 @@ def _instead_of(folder: str) -> Iterator[str]:
         yield join_path(folder, f"config/index.{suffix}")
 
 
-def _text(values: Mapping[str, object], name: str) -> str:
-    value = values.get(name)
-    return value.encode("utf-8", "replace").decode()[:MAX_FACT] if isinstance(value, str) else ""
-
-
 def _excluded(patterns: object, config: str) -> IgnoreRules:
     lines = ["/**/dist/"]
     for pattern in patterns[:MAX_FACT] if isinstance(patterns, list) else ():
@@ -109,7 +105,12 @@ def _without_braces(pattern: str) -> list[str]:
 def _languages(locales: Mapping[str, object], root: str, base: str) -> Iterator[Mount]:
     for name, locale in list(locales.items())[:MAX_LANGUAGES]:
         if name != "root" and isinstance(locale, dict) and name.strip("/"):
-            yield join_path(root, name), f"{base}/{name.strip('/')}", "", _text(locale, "lang") or name.strip("/")
+            yield (
+                join_path(root, name),
+                f"{base}/{name.strip('/')}",
+                "",
+                text_setting(locale, "lang") or name.strip("/"),
+            )
 
 
 class _Entries:
@@ -132,7 +133,7 @@ class _Entries:
             sidebar = theme.get("sidebar")
             for group in sidebar.values() if isinstance(sidebar, dict) else (sidebar,):
                 if isinstance(group, dict):
-                    self._items(group.get("items"), _text(group, "base"), 0)
+                    self._items(group.get("items"), text_setting(group, "base"), 0)
                 else:
                     self._items(group, "", 0)
             self._items(theme.get("nav"), "", 0)
@@ -143,9 +144,9 @@ class _Entries:
             if self._left < 0:
                 return
             if isinstance(item, dict):
-                own = _text(item, "base") or base
-                if _text(item, "link"):
-                    self._add(own + _text(item, "link"), _text(item, "text"))
+                own = text_setting(item, "base") or base
+                if text_setting(item, "link"):
+                    self._add(own + text_setting(item, "link"), text_setting(item, "text"))
                 self._items(item.get("items"), own, depth + 1)
 
     def _add(self, link: str, title: str) -> None:

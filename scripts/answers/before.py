@@ -7,6 +7,7 @@ words of the question before it when it has few of its own.
 
 import re
 
+from service.markup.languages.stop_words import question_words
 from service.ports.search_index import SearchIndex
 
 PASSAGES = 5
@@ -16,14 +17,6 @@ MAX_EARLIER_WORDS = 12
 FEW_WORDS = 3
 
 _WORD = re.compile(r"[^\W_](?:[\w.:/@#+-]*[\w+#])?")
-_STOP_WORD_LIST = """
-a about also am an and any are as at be been but by can could did do does doing for from get had has have how i if in
-into is it its just like make me my need not of on one or our please should so some tell than that the their them then
-there these they this those to too use used using want was we were what when where which who why will with would you
-your der das ein eine und oder ist wie was kann ich mit für auf von zu den dem im wo warum le la les un une des et ou
-est que qui pour dans avec sur je du de puis pourquoi el los las una y o es cómo como qué para en con por del se puedo
-"""
-_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 _LEANS = re.compile(
     r"\A\s*(?:and|or|but|also|what about|how about|what if|why|then|same|und|oder|et|ou|y|e|o)\b"
     r"|\b(?:it|its|that|those|them|they|one|ones|this|these|there|instead|above|second|first|last)\b",
@@ -55,5 +48,5 @@ def _query(question: str, earlier: list[str]) -> str:
 
 
 def _content_words(text: str) -> list[str]:
-    words = [word for word in _WORD.findall(text) if word.casefold() not in _STOP_WORDS]
+    words = [word for word in _WORD.findall(text) if word.casefold() not in question_words()]
     return list({word.casefold(): word for word in words}.values())

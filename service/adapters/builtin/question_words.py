@@ -1,29 +1,23 @@
 """Words of a question and of documentation, comparable: by language, without those that say nothing, by their stems."""
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from threading import Lock
 
 from service.markup.languages.detection import sentence_words
+from service.markup.languages.stop_words import question_words
 
 MAX_KNOWN_STEMS = 50_000
 
-_STOP_WORD_LIST = """
-a about after all also am an and any are as at be because been before being best between both but by can cannot could
-did do does doing don down each else ever every few for from further get gets getting give go got had happen happens
-has have having here how however i if in into is isn it its just know let like ll look make makes many may me mean
-means might more most much must my need needs no nor not now of off on once one only or other our out over own please
-possible re s same see should show so some something such t tell than that the their them then there these they thing
-things this those through to too try trying under until up use used uses using very want was way ways we were what
-when where which while who why will with within without work works would you your
-der das ein eine einen einer und oder ist sind wie was kann ich man mit für auf von zu den dem im wo warum es nicht
-le la les un une des et ou est sont que qui pour dans avec sur je du de puis pourquoi quel quelle ce
-el los las una unos y o es son cómo como qué para en con por del se puedo cuál
-hello hey hi thank thanks hallo danke bonjour merci hola gracias olá obrigado
-os as um uma é são que para em com por do da no na como posso qual
+_MORE_STOP_WORDS = """
+after all because before being best between both cannot don down each else ever every few further gets getting give go
+got happen happens having here however isn know let ll look makes many may mean means might more most much must needs
+no nor now off once only other out over own possible re s same see show something such t thing things through try
+trying under until up uses very way ways while within without work works einen einer sind man nicht sont quel quelle
+ce unos son cuál hello hey hi thank thanks hallo danke bonjour merci hola gracias olá obrigado os um uma é são em com
+da na posso qual
 """
-STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")  # noqa: RUF001
 _COMPOUND = re.compile(r"(?<!\w)(?:\w++(?:[-./:]\w++)++|\w*_\w+)")
@@ -53,16 +47,21 @@ _SNOWBALL = {
 """Others are compared as English is; a pair of characters is its own stem."""
 
 
+@cache
+def stop_words() -> frozenset[str]:
+    return question_words().union(_MORE_STOP_WORDS.split())
+
+
 def stems_of(text: str, language: str) -> tuple[str, ...]:
     """Return the stems of the words with a meaning, in order; then compounds (``a.b``, ``a_b``) as they are."""
     stem = stemmer_of(language)
-    empty = sentence_words(language)
+    empty, always_empty = sentence_words(language), stop_words()
     folded = text.casefold()
     spaced = folded if folded.isascii() else _UNSPACED.sub(_pairs, folded)
     words = [
         word
         for word in _WORD.findall(_AMOUNT.sub(r"\g<number> \g<unit>", spaced))
-        if word not in STOP_WORDS and word not in empty
+        if word not in empty and word not in always_empty
     ]
     return (
         *(stem(word) for word in words),

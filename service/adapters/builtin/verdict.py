@@ -13,7 +13,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from service.adapters.builtin.pieces import Apart
-from service.adapters.builtin.question_words import STOP_WORDS, stemmer_of
+from service.adapters.builtin.question_words import stemmer_of, stop_words
 from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted, weight
 from service.adapters.builtin.weighing import NEAR_PIECES, exactness
 
@@ -128,4 +128,4 @@ def _strange_names(asked: Wanted, apart: Sequence[Apart]) -> int:
         return 0
     names = {match["name"].casefold() for match in _NAME_INSIDE.finditer(asked.question[:MAX_QUESTION_READ])}
     stem = stemmer_of(asked.language)
-    return sum(1 for name in names - STOP_WORDS - asked.corrected if not any(stem(name) in one.has for one in apart))
+    return sum(1 for name in names - stop_words() - asked.corrected if not any(stem(name) in one.has for one in apart))

@@ -20,6 +20,7 @@ from msgspec import Struct
 from service.assistant.context import Exchange
 from service.domain.threads.threads import ContextItem
 from service.markup.languages.detection import language_of, sentence_words
+from service.markup.languages.stop_words import question_words
 
 MAX_QUERY_CHARACTERS = 600
 MAX_EARLIER_WORDS = 12
@@ -31,16 +32,6 @@ SOME_WORDS = 6
 """With more of them, a question has a subject of its own, whatever it refers to."""
 
 _WORD = re.compile(r"[^\W_](?:[\w.:/@#+-]*[\w+#])?")
-_STOP_WORD_LIST = """
-a about also am an and any are as at be been but by can could did do does doing for from get had has have how i if
-in into is it its just like make me my need not of on one or our please should so some tell than that the their
-them then there these they this those to too use used using want was we were what when where which who why will
-with would you your
-der das ein eine und oder ist wie was kann ich mit für auf von zu den dem im wo warum
-le la les un une des et ou est que qui pour dans avec sur je du de puis pourquoi
-el los las una y o es cómo como qué para en con por del se puedo
-"""
-_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 _GREETING_LIST = """
 hello hi hey thanks thank thx ok okay bye goodbye great cheers hallo danke moin tschüss bonjour salut merci hola gracias
 adiós olá obrigado obrigada ciao grazie hoi bedankt こんにちは ありがとう 你好 谢谢
@@ -159,7 +150,7 @@ def _selected_words(item: ContextItem, known: set[str]) -> list[str]:
 
 def _content_words(text: str) -> list[str]:
     language = language_of(text)
-    empty = _STOP_WORDS if language == "en" else sentence_words(language) | _STOP_WORDS
+    empty = question_words() if language == "en" else sentence_words(language) | question_words()
     return list(_unique(word for word in _WORD.findall(text) if word.casefold() not in empty))
 
 

@@ -1,7 +1,7 @@
 """Words that only make a sentence, and those that make a question of a subject, by language: none is searched for.
 
 ``stop_words.json`` has them, words of a language separated by blanks, in addition to those by which ``detection``
-recognizes it. The English list is complete by itself: it was measured with search.
+recognizes it. The English list is complete by itself: it was measured with search. ``questions`` is of no language.
 """
 
 import unicodedata
@@ -26,6 +26,12 @@ def stop_words(language: str) -> frozenset[str]:
         return listed
     words = {word.rstrip("'’") for word in listed | sentence_words(language)}  # noqa: RUF001
     return frozenset(words | {_plain(word) for word in words} - {""})
+
+
+@cache
+def question_words() -> frozenset[str]:
+    """Return words that say nothing in a question, in English, German, French and Spanish, whichever it is in."""
+    return frozenset(_lists()["questions"].split())
 
 
 def _plain(word: str) -> str:

@@ -94,6 +94,21 @@ def test_many_configurations_and_pages_are_read_in_linear_time():
     assert_linear(detect, lambda size: size, "configurations", largest=1 << 13)
 
 
+def test_cascades_of_hugo_reach_pages_in_linear_time():
+    glob = "{" + ",".join("abcdefghij") + "}" + "*a" * 60
+
+    def detect(size):
+        many = range(size // 40)
+        cascades = "".join(f'[[cascade]]\nurl = "/x"\n[cascade.target]\npath = "{glob}{number}"\n' for number in many)
+        files = {"hugo.toml": cascades.encode()}
+        for number in many:
+            files[f"content/s{number}/_index.md"] = b"---\ntitle: x\ncascade:\n  draft: false\n---\n"
+            files[f"content/s{number}/{'a' * 60}.md"] = b"x"
+        detect_layout(files, files.get)
+
+    assert_linear(detect, lambda size: size, "cascades", largest=1 << 13)
+
+
 def test_links_are_resolved_in_linear_time():
     site = read_site({"a.md": b"# A", "b/c.md": b"# C"})
     for unit in ("../", "./", "a/", "%2e", "?", "#", ".md", "index/", " "):

@@ -12,6 +12,10 @@ from service.markup.front_matter import FrontMatter, text_field
 
 MAX_GLOB, MAX_ALTERNATIVES = 300, 50
 """Limits for a page matcher of a cascade: characters, and the alternatives that its braces stand for."""
+MAX_MATCHING = 200
+"""Limit for the page matchers of a site that each page is compared with: their alternatives, and the stars in these.
+Hugo's own documentation has some ten.
+"""
 
 
 class Source(Struct, frozen=True, array_like=True):
@@ -82,6 +86,17 @@ class HugoRules(Struct, frozen=True, dict=True):
     """Whether each code of a language may follow a name: the configuration is not there."""
 
     @cached_property
+    def _cascades_of(self) -> Mapping[str, Sequence[Cascade]]:
+        """The cascades by their sections, as many as are compared in a bounded time."""
+        found: dict[str, list[Cascade]] = {}
+        left = MAX_MATCHING
+        for one in self.cascades:
+            left -= sum(1 + each.count("*") for each in _alternatives(one.path.lower()[:MAX_GLOB])) if one.path else 0
+            if left >= 0 or not one.path:
+                found.setdefault(one.section, []).append(one)
+        return found
+
+    @cached_property
     def _by_folder(self) -> Mapping[str, Source]:
         return {source.folder: source for source in reversed(self.sources)}
 
@@ -111,13 +126,15 @@ class HugoRules(Struct, frozen=True, dict=True):
 
     def with_cascades(self, page: ContentPage, front_matter: FrontMatter) -> FrontMatter:
         """Return a page's front matter with what is cascaded to it: its own wins, then that of the nearest section."""
-        fitting = [one for one in self.cascades if _is_below(page, one.section) and self._fits(one, page)]
+        fitting = [
+            one for section in _above(page.path) for one in self._cascades_of.get(section, ()) if self._fits(one, page)
+        ]
         if not fitting:
             return front_matter
         merged = dict(front_matter)
         if "_build" in merged:  # its older name
             merged.setdefault("build", merged["_build"])
-        for one in sorted(fitting, key=lambda each: -each.section.count("/")):
+        for one in fitting:
             for key, value in one.values.items():
                 merged.setdefault(key, value)
         return merged
@@ -199,8 +216,12 @@ def _chosen(sections: Sequence[str], wanted: str) -> Sequence[str]:
         return sections
 
 
-def _is_below(page: ContentPage, section: str) -> bool:
-    return not section or page.path == section or page.path.startswith(section + "/")
+def _above(path: str) -> Iterator[str]:
+    """Yield a logical path and those of the sections above it, the site's own, the empty one, at last."""
+    while path.strip("/"):
+        yield path
+        path = path.rpartition("/")[0]
+    yield ""
 
 
 def fits(pattern: str, text: str) -> bool:

@@ -25,7 +25,7 @@ MAX_INDENT = 200
 
 
 _PROSE = re.compile(
-    r"(?=[`{<]|^[ \t]*[>\[:!?=])(?:"  # what each of them begins with: at most places there is nothing to try
+    r"(?=[`{<&]|^[ \t]*[>\[:!?=])(?:"  # what each of them begins with: at most places there is nothing to try
     r"(?P<code>``[^\n]{1,1000}?``|`[^`\n]{1,2000}(?:\n[^`\n]{1,2000})?`)"
     r"|(?P<shown>\{\{[<%]/\*(?P<inner>[^\n]{0,500}?)\*/[>%]\}\})"
     r"|(?P<shortcode>\{\{(?P<kind>[<%])(?P<call>(?>[^\n{}]{0,1000}))\}\})"

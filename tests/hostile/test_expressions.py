@@ -38,6 +38,7 @@ BUILT: dict[str, list[str]] = {
     "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],
     "service.agent.tools.matches find_pattern": [],  # the model's own, in a child process with a deadline
     "service.agent.workspace _occurrences": [r"the\ same\ words\."],
+    "service.markup.generator_files matcher": [r"(?:^|/)(?:mkdocs\.yml|config/_default/hugo\.toml)$"],
     "service.markup.mentions _pattern": [r"(?<![\w@/.`-])@docsmith(?![\w-])"],
     "service.retrieval.search.analysis.stems _by_rules": [r"(?<=...)(?:tions|ing)\Z", r"\A(?:un|re)(?=...)"],
     "service.retrieval.search.analysis.writing_systems _phrases": ["为什么|怎么|吗"],

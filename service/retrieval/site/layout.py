@@ -128,6 +128,16 @@ class Layout(Struct, frozen=True, dict=True):
 
     def why_excluded(self, path: str) -> str | None:
         """Return why a file that looks like a page is none; empty for a page, None for other files."""
+        if path not in self._reasons:
+            self._reasons[path] = self._why_excluded(path)
+        return self._reasons[path]
+
+    @cached_property
+    def _reasons(self) -> dict[str, str | None]:
+        """What ``why_excluded`` has said: the files of a site are gone through twice when it is indexed."""
+        return {}
+
+    def _why_excluded(self, path: str) -> str | None:
         if path in self.descriptions:
             return ""
         lowered = path.lower()

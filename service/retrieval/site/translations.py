@@ -9,6 +9,7 @@ an address would be no better, for translators translate slugs.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -58,7 +59,13 @@ def copy_key(layout: Layout, path: str, language: str, version: str, base: str) 
 
 
 def _is_told(part: str, told: Iterable[str]) -> bool:
-    return part.casefold() in told or part in _UNVERSIONED or is_language(part) or VERSION.fullmatch(part) is not None
+    return part.casefold() in told or _is_tag(part)
+
+
+@lru_cache(maxsize=4096)
+def _is_tag(part: str) -> bool:
+    """Return whether a folder may be that of a language or a version: few names are those of most pages."""
+    return part in _UNVERSIONED or is_language(part) or VERSION.fullmatch(part) is not None
 
 
 class Copy(Struct, frozen=True, gc=False):

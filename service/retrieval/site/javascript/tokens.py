@@ -7,9 +7,9 @@ from functools import cached_property
 MAX_TOKENS, MAX_DEPTH, MAX_DECLARATION = 200_000, 60, 400
 """Limits for one configuration; the last for the tokens of a type, or of the names that an import lists."""
 
-_TOKEN = re.compile(
-    r"(?P<space>[\s\ufeff]++|//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+\*/)"
-    r"|(?P<string>\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+')"
+_TOKEN = re.compile(  # what is not closed goes on to its end: looking for the end again and again would take long
+    r"(?P<space>[\s\ufeff]++|//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?+)"
+    r"|(?P<string>\"(?:[^\"\\\n]|\\.)*+\"?+|'(?:[^'\\\n]|\\.)*+'?+)"
     r"|(?P<number>\d[\d_]*+(?:\.\d++)?+(?![\w$]))"
     r"|(?P<word>[\w$]++)"
     r"|(?P<mark>\.\.\.|=>|\?\?|\?\.|\|\||&&|[=!]==?|[^\s\w])",
@@ -88,7 +88,7 @@ def _read_tokens(text: str, at: int, count: Callable[[], None], depth: int) -> t
             continue
         at = found.end()
         if found["string"] is not None:
-            tokens.append(Text(_unescaped(found[0][1:-1])))
+            tokens.append(Text(_unescaped(found[0][1:].removesuffix(found[0][0]))))
         elif found["number"] is not None:
             tokens.append(float(found[0].replace("_", "")))
         elif found["space"] is None:

@@ -134,7 +134,7 @@ class Layout(Struct, frozen=True, dict=True):
 
     @cached_property
     def _reasons(self) -> dict[str, str | None]:
-        """What ``why_excluded`` has said: the files of a site are gone through twice when it is indexed."""
+        """Results of ``why_excluded`` by path: indexing goes through the files of a site twice."""
         return {}
 
     def _why_excluded(self, path: str) -> str | None:

@@ -87,7 +87,7 @@ class HugoRules(Struct, frozen=True, dict=True):
 
     @cached_property
     def _cascades_of(self) -> Mapping[str, Sequence[Cascade]]:
-        """The cascades by their sections, as many as are compared in a bounded time."""
+        """The cascades by section, without those whose patterns take more than ``MAX_MATCHING`` comparisons in all."""
         found: dict[str, list[Cascade]] = {}
         left = MAX_MATCHING
         for one in self.cascades:

@@ -73,9 +73,11 @@ async def _answer(session: aiohttp.ClientSession, url: str) -> LinkAnswer:
 
 async def _status(session: aiohttp.ClientSession, method: str, url: str) -> int:
     headers = {"Range": "bytes=0-0"} if method == "GET" else {}
-    async with session.request(method, url, headers=headers, max_redirects=MAX_REDIRECTS, allow_redirects=True) as told:
-        status = told.status
-        told.close()  # the body is of no interest
+    async with session.request(
+        method, url, headers=headers, max_redirects=MAX_REDIRECTS, allow_redirects=True
+    ) as response:
+        status = response.status
+        response.close()  # the body is of no interest
         return 200 if status == 416 else status  # there is something, though not of one byte
 
 

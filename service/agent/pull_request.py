@@ -214,14 +214,14 @@ def _earlier(rounds: Sequence[Round]) -> str:
     """Return the titles of the earlier rounds, the newest first, and their summaries, collapsed."""
     newest = [done.finish for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
     titles = [without_mentions(_one_line(finish.title)) for finish in newest]
-    told, room = list[str](), MAX_LIST
+    summaries, room = list[str](), MAX_LIST
     for title, finish in zip(titles, newest, strict=True):
         words = without_mentions(_visible(finish.summary))
         room -= len(title) + len(words)
         if words and room > 0:
-            told.append(f"**{title}**\n\n{words}")
+            summaries.append(f"**{title}**\n\n{words}")
     listed = _list("Before that, in the same pull request:", "changes", titles)
-    return "\n\n".join([listed, *([_details("More about them", "\n\n".join(told))] if told else [])])
+    return "\n\n".join([listed, *([_details("More about them", "\n\n".join(summaries))] if summaries else [])])
 
 
 def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:

@@ -87,7 +87,7 @@ async def index(runtime: Runtime, options: Options, output: Output) -> int:
             f"There is no page of documentation in {where}, branch {project.ref}.",
             next_step=f"Pages are files that end in {', '.join(MARKDOWN_SUFFIXES[:-1])} or {MARKDOWN_SUFFIXES[-1]}.",
         )
-    output.result(report, told(report, options.domain))
+    output.result(report, report_text(report, options.domain))
     return DONE
 
 
@@ -116,7 +116,7 @@ async def _checked(runtime: Runtime, indexer: "Indexer", project: ProjectView, o
     return DONE if check.is_clean else VERIFICATION_FAILED
 
 
-def told(report: "IndexReport", domain: str) -> str:
+def report_text(report: "IndexReport", domain: str) -> str:
     """``12 pages, 34 sections, 2 skipped in 0.4 s; 3 files were read again``, and what was skipped, by reason."""
     text = f"{report.pages:,} pages, {report.sections:,} sections"
     if report.skipped:
@@ -151,7 +151,7 @@ async def _watch(runtime: Runtime, indexer: "Indexer", project: ProjectView, out
             if site is None or site.file is None or site.view.commit != fetched.base_commit:
                 report = await _indexed(indexer, project, output)
                 at = datetime.now().astimezone().strftime("%H:%M:%S")
-                text = f"{at} {fetched.base_commit[:12]}: {told(report, project.domain)}".partition("\n")[0]
+                text = f"{at} {fetched.base_commit[:12]}: {report_text(report, project.domain)}".partition("\n")[0]
                 output.result({"commit": fetched.base_commit, **to_builtins(report)}, text)
             complaint = ""
         except (ServiceError, OSError) as error:  # a folder in the middle of a change

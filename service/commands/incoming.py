@@ -47,7 +47,9 @@ async def record_push(store: EventStore, project_id: str, domain: str, push: Pus
     raise Conflict("Too many pushes arrive at once. Send this one again.")
 
 
-async def record_comment_report(store: EventStore, project_id: str, told: CommentedThere, metadata: Metadata) -> None:
+async def record_comment_report(
+    store: EventStore, project_id: str, comment: CommentedThere, metadata: Metadata
+) -> None:
     """Record that a pull request has a comment; the same delivery again does nothing. Raises NotFound."""
-    report = RecordCommentReport(told.delivery_id, told.host, told.number, now())
+    report = RecordCommentReport(comment.delivery_id, comment.host, comment.number, now())
     await execute(store, INCOMING, project_id, report, metadata=metadata)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 
-from service.cli.sites import told
+from service.cli.sites import report_text
 from service.domain.sites import Skipped
 from service.retrieval.index.build import IndexReport
 from tests.service_process import begun, service_in, write_docs
@@ -15,14 +15,14 @@ from tests.service_process import begun, service_in, write_docs
 
 def test_report_counts_what_was_read_and_samples_each_reason():
     skipped = [*(Skipped(f"{number}.md", "It is a draft.") for number in range(5)), Skipped("x.md", "It is not text.")]
-    assert told(IndexReport(1200, 3400, tuple(skipped), 1.26, 1), "kites") == (
+    assert report_text(IndexReport(1200, 3400, tuple(skipped), 1.26, 1), "kites") == (
         "1,200 pages, 3,400 sections, 6 skipped in 1.3 s; 1 file was read again\n"
         "  skipped 0.md, 1.md, 2.md and 2 more: It is a draft.\n"
         "  skipped x.md: It is not text.\n"
         "  all of them: docsmith index kites --skipped"
     )
-    assert told(IndexReport(2, 3, (), 0.04, 2), "kites") == "2 pages, 3 sections in 0.0 s"
-    assert told(IndexReport(2, 3, (), 0.04, 0), "kites") == "2 pages, 3 sections in 0.0 s; 0 files were read again"
+    assert report_text(IndexReport(2, 3, (), 0.04, 2), "kites") == "2 pages, 3 sections in 0.0 s"
+    assert report_text(IndexReport(2, 3, (), 0.04, 0), "kites") == "2 pages, 3 sections in 0.0 s; 0 files were read again"
 
 
 def test_folder_index_reads_only_changes_and_follows_them(tmp_path):

@@ -171,9 +171,9 @@ def asked_to_wait(answer: ApiAnswer, now: float) -> float | None:
         asked = retry_after_seconds(headers, now=now)
         return UNTOLD_WAIT_SECONDS if asked is None else asked
     for name in ("x-ratelimit-reset", "ratelimit-reset"):
-        told = headers.get(name, "").strip()
-        if told.isascii() and told.isdigit():
-            value = min(float(told[:12]), 1e12)
+        text = headers.get(name, "").strip()
+        if text.isascii() and text.isdigit():
+            value = min(float(text[:12]), 1e12)
             return max(0.0, value - now + 1) if value > 1e9 else value
     return UNTOLD_WAIT_SECONDS
 

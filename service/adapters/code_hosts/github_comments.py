@@ -104,8 +104,8 @@ class GitHubComments:
         answer = yield self._calls.get(f"{self._repository}/collaborators/{quote(account, safe='')}/permission")
         if answer.status == 404:
             return False
-        told = self._calls.read(answer, _Permission)
-        return told.permission in MAY_WRITE and (told.user is None or told.user.type != "Bot")
+        collaborator = self._calls.read(answer, _Permission)
+        return collaborator.permission in MAY_WRITE and (collaborator.user is None or collaborator.user.type != "Bot")
 
     def post(self, number: int, thread: str, text: str) -> Steps[str]:
         where = f"pulls/{number}/comments/{quote(thread, safe='')}/replies" if thread else f"issues/{number}/comments"

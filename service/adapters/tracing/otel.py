@@ -91,14 +91,14 @@ class OpenTelemetry:
         if request_id:
             self._remember(request_id, context)
         token = _CURRENT.set(context) if encloses else None
-        told = _Span(span)
+        traced = _Span(span)
         try:
-            yield told
+            yield traced
         except (GeneratorExit, asyncio.CancelledError):  # no one waits for it any more: this is not an error
             span.set_attribute("error.type", "cancelled")
             raise
         except BaseException as error:
-            told.fail(error.code if isinstance(error, ServiceError) else type(error).__name__)
+            traced.fail(error.code if isinstance(error, ServiceError) else type(error).__name__)
             raise
         finally:
             if token is not None:

@@ -70,7 +70,7 @@ def _ask(url: str) -> Health:
     try:
         connection.request("GET", f"{parts.path}/readyz")
         answer = connection.getresponse()
-        told = msgspec.json.decode(answer.read(MOST_BYTES), type=_Told)
+        health = msgspec.json.decode(answer.read(MOST_BYTES), type=_Told)
     finally:
         connection.close()
-    return Health(url, answer.status == http.HTTPStatus.OK, told.reasons, told.behind)
+    return Health(url, answer.status == http.HTTPStatus.OK, health.reasons, health.behind)

@@ -117,8 +117,8 @@ def decide(command: IncomingCommand, state: IncomingState) -> list[IncomingEvent
             return [IncomingSecretSet(secret, set_at=now)]
         case RecordPushReceived() | RecordCommentReport(), Closed():
             raise NotFound("This project accepts no webhooks: it has no secret yet. Set one first.")
-        case (RecordPushReceived() | RecordCommentReport()) as told, Open() if (
-            told.delivery_id and told.delivery_id in state.seen
+        case (RecordPushReceived() | RecordCommentReport()) as report, Open() if (
+            report.delivery_id and report.delivery_id in state.seen
         ):
             return []
         case RecordCommentReport() as report, Open():
@@ -283,39 +283,39 @@ def read_told(headers: Mapping[str, str], body: bytes, *, is_form: bool) -> Told
     try:
         if is_form:
             body = parse_qs(body, max_num_fields=10).get(b"payload", [b""])[0]
-        told = msgspec.json.decode(body, type=_Body)
+        event = msgspec.json.decode(body, type=_Body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
         raise Invalid("The body is not what the host's documentation says.", code="invalid_json") from None
     if name in COMMENTS:
-        return _commented(host, headers, told)
+        return _commented(host, headers, event)
     if name in PUSHES:
-        if not told.after.strip("0"):  # the branch is gone
+        if not event.after.strip("0"):  # the branch is gone
             return None
-        return Push(host, _delivery_id(headers), told.ref, told.after[:MAX_ID_CHARACTERS])
-    if told.pull_request is not None and told.action == "closed":
-        outcome: PullRequestOutcome = "merged" if told.pull_request.merged else "closed"
-        return _closed(host, told.number, outcome, told.pull_request.merge_commit_sha)
-    if (merge_request := told.object_attributes) is not None and merge_request.action in ("merge", "close"):
+        return Push(host, _delivery_id(headers), event.ref, event.after[:MAX_ID_CHARACTERS])
+    if event.pull_request is not None and event.action == "closed":
+        outcome: PullRequestOutcome = "merged" if event.pull_request.merged else "closed"
+        return _closed(host, event.number, outcome, event.pull_request.merge_commit_sha)
+    if (merge_request := event.object_attributes) is not None and merge_request.action in ("merge", "close"):
         outcome = "merged" if merge_request.action == "merge" else "closed"
         return _closed(host, merge_request.iid, outcome, merge_request.merge_commit_sha)
     return None
 
 
-def _commented(host: Host, headers: Mapping[str, str], told: _Body) -> CommentedThere | None:
-    if told.action in GONE_COMMENTS:
+def _commented(host: Host, headers: Mapping[str, str], event: _Body) -> CommentedThere | None:
+    if event.action in GONE_COMMENTS:
         return None
     text: str | None = None
-    if (note := told.object_attributes) is not None and told.merge_request is not None:
-        number = told.merge_request.iid if note.noteable_type == "MergeRequest" else 0
+    if (note := event.object_attributes) is not None and event.merge_request is not None:
+        number = event.merge_request.iid if note.noteable_type == "MergeRequest" else 0
         text = note.note
-    elif told.issue is not None and (told.issue.pull_request is not None or told.is_pull):
-        number = told.issue.number
+    elif event.issue is not None and (event.issue.pull_request is not None or event.is_pull):
+        number = event.issue.number
     else:
-        number = told.number or (told.pull_request.number if told.pull_request is not None else 0)
-    if told.comment is not None:
-        text = told.comment.body
-    elif told.review is not None and host == "github":  # comments on lines are reported one by one
-        text = told.review.body or ""
+        number = event.number or (event.pull_request.number if event.pull_request is not None else 0)
+    if event.comment is not None:
+        text = event.comment.body
+    elif event.review is not None and host == "github":  # comments on lines are reported one by one
+        text = event.review.body or ""
     return CommentedThere(host, _delivery_id(headers), number, text) if number > 0 else None
 
 

@@ -179,8 +179,8 @@ class Editing:
         return found_in(result)[0]
 
     def report_errors(self, results: Iterable[ToolMessage]) -> None:
-        told = [reason_of(result) for result in results if result.is_error]
-        self.report += [sentence for sentence in told[:MAX_NAMED] if sentence not in self.report]
+        reasons = [reason_of(result) for result in results if result.is_error]
+        self.report += [sentence for sentence in reasons[:MAX_NAMED] if sentence not in self.report]
 
 
 def _folders_in(lines: Iterable[str], wanted: str) -> list[str]:

@@ -217,11 +217,11 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
             objects.update(dict.fromkeys(new_objects(repository, commit, there.__contains__)))
         return len(objects), (full_unpacked_object(repository.object_store[one]) for one in objects)
 
-    told: list[bytes] = []
+    messages: list[bytes] = []
 
     def tell(line: bytes) -> None:
-        if len(told) < MAX_LINES_TOLD:
-            told.append(line)
+        if len(messages) < MAX_LINES_TOLD:
+            messages.append(line)
 
     with connected(remote) as (client, path):
         try:
@@ -232,7 +232,7 @@ def _send(repository: BareRepository, remote: Remote, name: Ref, wanted: ObjectI
     if refused is None or "declined" not in refused:
         return refused
     # Only the text for people says why a server's own rules decline a push.
-    reason = " ".join(b"".join(told).decode("utf-8", "replace").replace("\r", "\n").split())
+    reason = " ".join(b"".join(messages).decode("utf-8", "replace").replace("\r", "\n").split())
     return f"{refused} ({reason})" if reason else refused
 
 

@@ -90,10 +90,10 @@ def _root(navigation: str, lines: Sequence[str]) -> str:
     """The folder that the names in the file begin at, with a slash at its end; empty for the repository's root."""
     folder, _, name = navigation.rpartition("/")
     if name.startswith("mkdocs"):
-        told = (
+        docs_folder = (
             next((match[1] for line in lines if (match := _DOCS_DIR.match(line))), "docs").removeprefix("./").strip("/")
         )
-        folder = f"{folder}/{told}" if folder else told
+        folder = f"{folder}/{docs_folder}" if folder else docs_folder
     elif name == "sidebars.json":
         folder = f"{folder}/docs" if folder else "docs"
     return f"{folder}/" if folder else ""

@@ -22,7 +22,8 @@ def test_report_counts_what_was_read_and_samples_each_reason():
         "  all of them: docsmith index kites --skipped"
     )
     assert report_text(IndexReport(2, 3, (), 0.04, 2), "kites") == "2 pages, 3 sections in 0.0 s"
-    assert report_text(IndexReport(2, 3, (), 0.04, 0), "kites") == "2 pages, 3 sections in 0.0 s; 0 files were read again"
+    unchanged = IndexReport(2, 3, (), 0.04, 0)
+    assert report_text(unchanged, "kites") == "2 pages, 3 sections in 0.0 s; 0 files were read again"
 
 
 def test_folder_index_reads_only_changes_and_follows_them(tmp_path):

@@ -32,7 +32,6 @@ from service.main.running import serving
 from service.runtime.settings_file import load_settings
 
 REPLIES = 200
-STARTS = 5
 SLOW_SECONDS = 0.010
 _WORDS = (
     "queue worker retry delay schedule backup cluster token region volume network policy secret deploy rollback metric "
@@ -66,21 +65,6 @@ def command(data: Path, *arguments: str) -> Any:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return json.loads(done.stdout)
-
-
-def start_seconds(data: Path) -> float:
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service", "serve", "--port", "0", "--data", str(data)],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    process.stdout.readline()
-    seconds = time.perf_counter() - began
-    process.terminate()
-    process.wait()
-    process.stdout.close()
-    return seconds
 
 
 async def read_replies(url: str, key: str, replies: int) -> None:
@@ -150,7 +134,6 @@ def main() -> None:
         index = command(data, "index", "bench")
         key = command(data, "key", "create", "--kind", "assistant", "--domain", "bench")["token"]
         rates = measure(data, "bench", key, environment=options.rivals, folder=Path(folder))
-        starts = [start_seconds(data) * 1000 for _ in range(STARTS)]
         seen, _ = asyncio.run(replies(data, "bench", key, debug=False))
         _, slow = asyncio.run(replies(data, "bench", key, debug=True))
     rows = [
@@ -158,9 +141,9 @@ def main() -> None:
             "what": name, "p50 ms": round(at(values, 0.5), 1), "p95 ms": round(at(values, 0.95), 1),
             "max ms": round(max(values), 1), "times": len(values),
         }
-        for name, values in [("start to listening", starts), *seen.items()]
+        for name, values in seen.items()
     ]  # fmt: skip
-    first, start = at(seen["first byte"], 0.95), at(starts, 0.5)
+    first = at(seen["first byte"], 0.95)
     search = at(seen["search step"], 0.95)
     goals = [
         *rates.goals,
@@ -168,8 +151,6 @@ def main() -> None:
          "measured": f"{search:.1f} ms", "met": search < 100},
         {"name": f"first byte of a reply, p95, {index['pages']} pages", "goal": "under 100 ms",
          "measured": f"{first:.1f} ms", "met": first < 100},
-        {"name": "start to listening, median", "goal": "under 1,000 ms", "measured": f"{start:.0f} ms",
-         "met": start < 1000},
         {"name": f"callbacks of the event loop over 10 ms, in {REPLIES} replies, debug mode on", "goal": "0",
          "measured": str(len(slow)), "met": not slow},
     ]  # fmt: skip

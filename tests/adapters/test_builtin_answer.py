@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from service.adapters.builtin.answer import BuiltinAnswer, extract
+from service.adapters.builtin.answer import BuiltinAnswer
+from service.adapters.builtin.extraction import extract
 from service.domain.errors import Invalid
 from service.domain.model import Usage
 from service.domain.search import QueryWord

@@ -44,6 +44,7 @@ from eventstore.sqlite.sqlite_store import SQLiteEventStore
 from eventstore.sqlite.stored import StoredEvent, log_id_of, stored_events
 from eventstore.sqlite.verification import verify
 from eventstore.sqlite.view_file import Projection, damage_mark
+from eventstore.sqlite.wal_size import LogBounds
 from eventstore.store import EventStore, Folded
 from eventstore.vault import Vault
 
@@ -63,6 +64,7 @@ __all__ = [
     "Folded",
     "InvalidEvent",
     "Loaded",
+    "LogBounds",
     "Loss",
     "Metadata",
     "NewEvent",

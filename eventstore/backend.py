@@ -68,6 +68,9 @@ class LogWriter(Protocol):
         the database is away) is every append's outcome.
         """
 
+    def tidy(self) -> None:
+        """Do what can wait until the outcomes of a commit have been reported."""
+
     def close(self) -> None: ...
 
 

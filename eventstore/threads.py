@@ -49,6 +49,7 @@ class WriterThread:
                 result = error
             with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it all who would listen
                 self._loop.call_soon_threadsafe(self._report, result)
+            self._log.tidy()
 
 
 class ReaderThreads:

@@ -25,6 +25,7 @@ from eventstore.errors import DuplicateEventId, EventStoreError, OutcomeUnknown,
 from eventstore.events import Append
 from eventstore.sqlite import files
 from eventstore.sqlite.log_reader import FileReader
+from eventstore.sqlite.wal_size import WalKeeper
 from eventstore.vault import Vault
 
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
@@ -48,7 +49,7 @@ def open_log(
     *,
     synchronous: Synchronous,
     read_only: bool,
-    busy_timeout_seconds: float = files.BUSY_TIMEOUT_SECONDS,
+    busy_timeout_seconds: float,
 ) -> sqlite3.Connection:
     """Return a connection to the log, made or brought up to date if need be.
 
@@ -63,8 +64,7 @@ def open_log(
             if not read_only:
                 files.use_wal(db, path)
                 db.execute(f"PRAGMA synchronous = {synchronous}")
-                # Kept long, the WAL is written over in place: making a file longer costs a flush as much again. Letting
-                # it grow before it starts over, beyond SQLite's 1,000 pages, was tried: no faster at any load.
+                # Kept long, the WAL is written over in place: making a file longer costs a flush as much again.
                 db.execute(f"PRAGMA journal_size_limit = {64 << 20}")
                 files.migrate(db, files.LOG_MIGRATIONS, files.LOG_ID, path, keep=True)
             else:
@@ -84,8 +84,10 @@ class _LookFirst(Exception):
 class FileWriter:
     """See LogWriter."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, vault: Vault, clock: Callable[[], datetime]) -> None:
-        self._db, self._path, self._vault, self._clock = db, path, vault, clock
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, vault: Vault, clock: Callable[[], datetime], wal: WalKeeper
+    ) -> None:
+        self._db, self._path, self._vault, self._clock, self._wal = db, path, vault, clock, wal
         self._reader = FileReader(db)
         self._data_version = -1
         self._position, self._hash, self._recorded_at = 0, GENESIS, _BEGINNING
@@ -94,6 +96,7 @@ class FileWriter:
         """A statement that ends a transaction is under way."""
 
     def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> Batch:
+        self._wal.require_space()
         try:
             keys = obtain_keys(self._vault, appends)
             if self._data_version != -1:
@@ -120,7 +123,11 @@ class FileWriter:
             max(batch.last for batch in batches),
         )
 
+    def tidy(self) -> None:
+        self._wal.tidy()
+
     def close(self) -> None:
+        self._wal.close()
         self._db.close()
 
     def _commit_one(self, append: Sequence[Append], keys: Keys, wants_events: bool) -> Batch:

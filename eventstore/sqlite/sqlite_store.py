@@ -20,6 +20,7 @@ from eventstore.sqlite import files
 from eventstore.sqlite.log_file import FileWriter, Synchronous, open_log
 from eventstore.sqlite.log_reader import FileReader
 from eventstore.sqlite.vault_file import VaultFile
+from eventstore.sqlite.wal_size import LOG_BOUNDS, LogBounds, WalKeeper
 from eventstore.sqlite.watch import FileWatch
 
 T = TypeVar("T")
@@ -37,11 +38,9 @@ class SQLiteEventStore(CoreEventStore):
         synchronous: Synchronous = "FULL",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         read_only: bool = False,
-        busy_timeout_seconds: float = files.BUSY_TIMEOUT_SECONDS,
+        bounds: LogBounds = LOG_BOUNDS,
     ) -> Self:
         """Open the log and its vault, making them if need be; to read only, the log must exist, the vault need not.
-
-        ``busy_timeout_seconds`` is how long an append waits for another process that is writing.
 
         Raises:
             StoreUnavailable and its kinds, StoreCorrupt.
@@ -55,15 +54,21 @@ class SQLiteEventStore(CoreEventStore):
                 vault = VaultFile.open(vault_path, read_only=read_only, clock=clock)
                 undo.callback(vault.close)
                 db = open_log(
-                    path, synchronous=synchronous, read_only=read_only, busy_timeout_seconds=busy_timeout_seconds
+                    path,
+                    synchronous=synchronous,
+                    read_only=read_only,
+                    busy_timeout_seconds=bounds.busy_timeout_seconds,
                 )
                 undo.callback(db.close)
                 watch = files.connect_offline(path)
                 undo.callback(watch.close)
                 head = FileReader(watch).head()
-                writer = None if read_only else FileWriter(db, path, vault, clock)
-                if writer is None:
+                if read_only:
                     db.close()
+                    writer = None
+                else:
+                    wal = WalKeeper(db, path, synchronous, bounds)
+                    writer = FileWriter(db, path, vault, clock, wal)
                 undo.pop_all()
                 return _Files(path, vault, writer, watch), head
 

@@ -34,34 +34,42 @@ def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
 
     The connection must have read the file already, so that SQLite has scanned the WAL. Others may be writing.
     """
-    wal, index = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+    wal = path.with_name(f"{path.name}-wal")
     for _ in range(_TRIES):
         db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         try:
-            seen = _seen_frames(index)
+            seen = _seen_frames(path)
             found = _is_committed_behind(wal, seen)
-            if not found or _seen_frames(index) == seen:
+            if not found or _seen_frames(path) == seen:
                 return found
         except (FileNotFoundError, struct.error):  # the file alone is everything, or the WAL is being emptied just now
             return False
     return False  # it is being written, by a process that sees all of it
 
 
-def _seen_frames(index: Path) -> int:
-    """Read the WAL's index through the descriptor that SQLite has.
+def index_descriptor(path: Path) -> int | None:
+    """Return SQLite's own descriptor of the WAL's index of a file that a connection of this process has read; it stays
+    open as long as that connection. None when there is none, or where descriptors cannot be listed.
 
-    To open and close it once more would release every lock that this process has on it
+    To open and close the index once more would release every lock that this process has on it
     (https://sqlite.org/howtocorrupt.html, "Posix advisory locks canceled by a separate thread doing close()").
-
-    Raises FileNotFoundError: this process does not have it open.
     """
-    wanted = index.stat()
-    for descriptor in [int(one.name) for one in _DESCRIPTORS.iterdir()]:
-        with suppress(OSError):
-            found = os.fstat(descriptor)
-            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
-                return int(struct.unpack("=I", os.pread(descriptor, 4, _SEEN_AT))[0])
-    raise FileNotFoundError(index)
+    with suppress(FileNotFoundError):
+        wanted = path.with_name(f"{path.name}-shm").stat()
+        for descriptor in [int(one.name) for one in _DESCRIPTORS.iterdir()]:
+            with suppress(OSError):
+                found = os.fstat(descriptor)
+                if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                    return descriptor
+    return None
+
+
+def _seen_frames(path: Path) -> int:
+    """Return the number of frames that SQLite takes. Raise FileNotFoundError without a descriptor to read it with."""
+    descriptor = index_descriptor(path)
+    if descriptor is None:
+        raise FileNotFoundError(path)
+    return int(struct.unpack("=I", os.pread(descriptor, 4, _SEEN_AT))[0])
 
 
 def _is_committed_behind(wal: Path, seen: int) -> bool:

@@ -38,7 +38,7 @@ class _Methods(ctypes.Structure):
         ("write", Pointer),
         ("truncate", Pointer),
         ("sync", Pointer),
-        ("others", Pointer * 12),
+        ("others", Pointer * 13),
     ]
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from eventstore import Views
-from tests.eventstore.shapes import noted, opened
+from tests.eventstore.shapes import SHORT, noted, opened
 from tests.eventstore.test_views import Texts
 
 WRITERS = 10
@@ -24,7 +24,7 @@ WRITERS = 10
 async def write(folder: Path, name: str, told: int) -> None:
     """Write and project without end, and tell what was acknowledged, a line for each append."""
     async with (
-        await opened(folder) as store,
+        await opened(folder, bounds=SHORT) as store,
         await Views.open(folder / "views.db", store, [Texts()]) as views,
         asyncio.TaskGroup() as tasks,
     ):

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.eventstore.disk import recording
-from tests.eventstore.shapes import noted, opened
+from tests.eventstore.shapes import SHORT, noted, opened
 
 WRITERS = 8
 APPENDS = 60
@@ -20,7 +20,7 @@ APPENDS = 60
 
 async def main(folder: Path, synchronous: str) -> None:
     with recording() as journal:
-        store = await opened(folder, synchronous=synchronous)
+        store = await opened(folder, synchronous=synchronous, bounds=SHORT)
 
         async def write(writer: int) -> None:
             for number in range(APPENDS):

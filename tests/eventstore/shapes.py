@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from eventstore import Codec, Decider, EventStore, NewEvent, RecordedEvent, SQLiteEventStore
+from eventstore import Codec, Decider, EventStore, LogBounds, NewEvent, RecordedEvent, SQLiteEventStore
 
 PersonalText = Annotated[str, Meta(extra={"personal": "[erased]", "damaged": "[damaged]"})]
 
@@ -59,6 +59,10 @@ def noted(number: int, text: str = "", *, event_id: str = "") -> NewEvent:
 
 def counted(by: int = 1) -> NewEvent:
     return CODEC.encode(Counted(by))
+
+
+SHORT = LogBounds(usual=200, little=50, most=400)
+"""A write-ahead log that soon starts over."""
 
 
 async def opened(folder: Path, **options: object) -> SQLiteEventStore:

@@ -17,6 +17,7 @@ import pytest
 
 from eventstore import (
     Appended,
+    LogBounds,
     SQLiteEventStore,
     StoreBusy,
     StoreCorrupt,
@@ -63,7 +64,7 @@ async def test_kill_nine_loses_nothing_that_was_acknowledged(tmp_path):
 
 
 async def test_a_locked_file_is_busy_and_then_is_not(tmp_path):
-    async with await opened(tmp_path, busy_timeout_seconds=0.05) as store:
+    async with await opened(tmp_path, bounds=LogBounds(busy_timeout_seconds=0.05)) as store:
         with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(StoreBusy):

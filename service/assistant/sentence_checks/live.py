@@ -1,12 +1,14 @@
 """The checks of a reply while it is given: between its events, and never in their way.
 
-Text is split as it passes; passages are read and sentences judged in a thread, in turn with other replies. What is
-known goes out with the next event, and all of it before the last one.
+Text is split as it passes; passages are read and sentences judged in a thread, in turn with other replies. Passages
+are read when there is a sentence to judge, for they cost more than all else before a reply's first word. What is known
+goes out with the next event, and all of it before the last one.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -16,12 +18,14 @@ from service.assistant.sentence_checks.passages import GivenPassage
 from service.assistant.sentence_checks.thread import in_turn
 from service.assistant.sentence_checks.units import Unit
 from service.domain.threads.checks import ReplyChecks
-from service.domain.threads.replies import AnswerEvent, ReplyDone, SearchFinished, SentencesChecked, TextDelta
+from service.domain.threads.replies import AnswerEvent, ReplyDone, SentencesChecked, TextDelta
 
 log = structlog.get_logger()
 
 BATCH_CHARACTERS = 500
 """The sentences that are judged in one turn: some milliseconds of work."""
+PASSAGE_CHARACTERS = 5_000
+"""The passages that are read in one turn, or one that is longer: some milliseconds too."""
 GROWTH = 4
 """The verdicts are published when a quarter more of them are known: so they cost no more than some times their size."""
 
@@ -51,7 +55,7 @@ class LiveChecks:
                 yield event
                 if isinstance(event, TextDelta):
                     self._units += self._checker.feed(event.text)
-                if self._units or isinstance(event, SearchFinished):
+                if self._units:
                     self._begin()
                 if (grown := self._grown()) is not None:
                     yield grown
@@ -69,10 +73,10 @@ class LiveChecks:
         """Judge what is finished by now, and what is finished meanwhile."""
         while True:
             units, self._units = self._units, []
-            for passage in self._passages():
-                if self._checker.is_new(passage):
-                    await in_turn(partial(self._checker.add_passages, [passage]))
-            for batch in _batches(units):
+            new = [passage for passage in self._passages() if self._checker.is_new(passage)]
+            for some in _batches(new, PASSAGE_CHARACTERS):
+                await in_turn(partial(self._checker.add_passages, some))
+            for batch in _batches(units, BATCH_CHARACTERS):
                 await in_turn(partial(self._checker.judge, batch))
             if not self._units:
                 return
@@ -99,13 +103,19 @@ class LiveChecks:
         return self._checker.summary
 
 
-def _batches(units: Iterable[Unit]) -> Iterator[list[Unit]]:
-    batch: list[Unit] = []
-    for unit in units:
-        batch.append(unit)
-        if sum(len(one.text) for one in batch) >= BATCH_CHARACTERS:
+_Text = TypeVar("_Text", Unit, GivenPassage)
+
+
+def _batches(texts: Iterable[_Text], characters: int) -> Iterator[list[_Text]]:
+    """Yield the texts in batches, each of this many characters or a little more."""
+    batch: list[_Text] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text.text)
+        if size >= characters:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
 

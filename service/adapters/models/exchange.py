@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Literal
 
 import aiohttp
+from msgspec import Struct
 
 from service.domain.errors import Unavailable
 
@@ -16,6 +17,24 @@ READ_BYTES = 64 * 1024
 Protocol = Literal["chat_completions", "messages"]
 
 
+def protocol_of(path: str) -> Protocol | None:
+    """Decide by the address alone: a model's name does not show it, since litellm uses other protocols for some of a
+    provider's.
+    """
+    if path.endswith("/chat/completions"):
+        return "chat_completions"
+    return "messages" if path.endswith("/messages") else None
+
+
+class Outgoing(Struct, frozen=True):
+    """A request as it is sent to a provider, without the headers that belong to one connection."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
 class Exchange:
     """The settings that the model's adapter passes to an exchange, and the outcome of the exchange."""
 
@@ -23,6 +42,10 @@ class Exchange:
         self.session = session
         """None: a rehearsal, which is answered with nothing and without network."""
         self.first_token_timeout_seconds = first_token_timeout_seconds
+        self.rehearsed: Outgoing | None = None
+        """The request that a rehearsal would have sent."""
+        self.is_sent = False
+        """The request was sent before litellm was asked, which is to say what its answer means."""
         self.response: aiohttp.ClientResponse | None = None
         self.taken: Protocol | None = None
         """The protocol of the stream, if it is ours to read."""

@@ -34,6 +34,8 @@ class Library(Struct, frozen=True):
     """litellm itself."""
     client: Any
     """Its AsyncHTTPHandler over our transport, for the providers whose requests take a client."""
+    transport: Any
+    """The ``ProviderTransport`` that all of them send through."""
     certificates: ssl.SSLContext | bool
     """As litellm's settings have it: SSL_CERT_FILE, else the ones that come with certifi."""
 
@@ -120,6 +122,7 @@ def _tame(litellm: Any) -> Library:
     litellm.set_verbose = False
     litellm.turn_off_message_logging = True
     litellm.disable_streaming_logging = True
+    litellm.disable_hf_tokenizer_download = True  # else a Llama's tokens are counted by a tokenizer from the network
     litellm.num_retries = 0
     for name in ("callbacks", "input_callback", "success_callback", "failure_callback", "service_callback"):
         setattr(litellm, name, [])
@@ -139,5 +142,6 @@ def _tame(litellm: Any) -> Library:
     return Library(
         module=litellm,
         client=handler.AsyncHTTPHandler(transport=transport, follow_redirects=False),
+        transport=transport,
         certificates=handler.get_ssl_configuration(),
     )

@@ -12,17 +12,19 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from msgspec import Struct
 from msgspec.structs import replace
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
-from service.adapters.models.exchange import EXCHANGE, Exchange, open_session
+from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of
 from service.adapters.models.library import Library, load
 from service.adapters.models.messages import continued, in_openai_form, mark_for_cache
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.parameters import chosen_parameters
+from service.adapters.models.patterns import Patterns, RequestPattern, kind_of, pattern_of, rehearsals_of
 from service.adapters.models.sources import LitellmSource, ProviderSource, Source, told
 from service.adapters.models.streams import (
     ChatCompletionsReader,
@@ -114,6 +116,7 @@ class LitellmModel:
         self._sleep, self._clock, self._jitter = sleep, clock, jitter
         self._session: aiohttp.ClientSession | None = None
         self._facts: _Facts | None = None
+        self._patterns = Patterns()
         self._refuses_prefill = False
         """Whether its provider has refused to go on with a prefilled message, whatever litellm's table says."""
         self._used_own_clients = False
@@ -230,12 +233,51 @@ class LitellmModel:
         return library, facts
 
     async def _source(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> Source:
+        if await self._send_at_once(library, facts, request, exchange):
+            assert exchange.response is not None
+            return self._read_here(exchange.response, exchange)
         stream = await self._ask(library, facts, request, exchange)
         self._used_own_clients |= exchange.response is None
         if exchange.taken is not None and exchange.response is not None:
-            reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
-            return ProviderSource(exchange.response, reader, self._spec)
+            return self._read_here(exchange.response, exchange)
         return LitellmSource(stream, exchange, self._spec, self._secrets())
+
+    def _read_here(self, response: aiohttp.ClientResponse, exchange: Exchange) -> Source:
+        reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
+        return ProviderSource(response, reader, self._spec)
+
+    async def _send_at_once(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> bool:
+        """Send a request that needs no building; return whether its answer is a stream that is read here.
+
+        Another answer is left on the exchange: litellm is to say what it means.
+        """
+        pattern = await self._pattern(library, facts, request) if facts.speaks_through_us else None
+        if pattern is None:
+            return False
+        await library.transport.send(pattern.filled([message.text for message in request.messages]), exchange)
+        if exchange.failure is not None:
+            raise exchange.failure
+        response = exchange.response
+        exchange.is_sent = True
+        if response is None or response.status != 200 or response.content_type == "application/json":
+            return False
+        exchange.taken = protocol_of(urlsplit(pattern.outgoing.url).path)
+        return True
+
+    async def _pattern(self, library: Library, facts: "_Facts", request: ModelRequest) -> RequestPattern | None:
+        kind = kind_of(request, self._key())
+        if kind is None or self._patterns.is_first(kind):
+            return None
+        if not self._patterns.knows(kind):
+            rehearsed: list[Outgoing | None] = []
+            for rehearsal in rehearsals_of(request):
+                exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
+                stream = await self._ask(library, facts, rehearsal, exchange)
+                await stream.aclose()
+                rehearsed.append(exchange.rehearsed if exchange.taken is not None else None)
+            keys = self._secrets()
+            self._patterns.add(kind, pattern_of(*rehearsed, texts=len(request.messages), keys=keys))
+        return self._patterns.find(kind)
 
     async def _ask(
         self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str

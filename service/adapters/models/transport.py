@@ -9,12 +9,14 @@ cache that is never closed in time; 200 keys kept 347 descriptors open).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
 
-from service.adapters.models.exchange import EXCHANGE, Exchange, Protocol
+from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, protocol_of
 from service.adapters.models.vector_answers import NO_VECTORS, read_vectors
 from service.adapters.proxies import Proxies
 from service.adapters.unreachable import reason_of
@@ -33,35 +35,48 @@ class ProviderTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         exchange = EXCHANGE.get()
-        if exchange.session is None:
-            exchange.taken = _protocol(request.url.path)
-            return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=b"")
         headers = {name: value for name, value in request.headers.items() if name not in _HOP_HEADERS}
-        try:
-            async with asyncio.timeout(exchange.first_token_timeout_seconds):
-                exchange.response = response = await exchange.session.request(
-                    request.method,
-                    str(request.url),
-                    data=await request.aread(),
-                    headers=headers,
-                    allow_redirects=False,  # a redirect would carry the key somewhere else
-                    proxy=self._proxies.for_host(request.url.scheme, request.url.host),
-                )
-                exchange.status, exchange.headers = response.status, response.headers
-                body = await response.content.read(MAX_ERROR_BYTES) if response.status >= 400 else None
-                if exchange.wants_vectors and response.status == 200 and request.url.path.endswith("/embeddings"):
-                    body = await _take_vectors(exchange, response)
-        except TimeoutError:
-            exchange.failure = Unavailable("the model's provider did not answer in time")
-        except (aiohttp.ClientError, OSError) as error:
-            exchange.failure = Unavailable(f"the model's provider cannot be reached: {reason_of(error)}")
-        except ValueError as error:
-            exchange.failure = Unavailable(f"the model's provider answers without vectors: {error}")
-        else:
-            return self._answer(request, exchange, response, body)
-        exchange.close()
+        outgoing = Outgoing(request.method, str(request.url), headers, await request.aread())
+        if exchange.session is None:
+            exchange.rehearsed, exchange.taken = outgoing, protocol_of(request.url.path)
+            return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=b"")
+        if not exchange.is_sent:
+            await self.send(outgoing, exchange)
+        exchange.is_sent = False
+        body = await self._body(request.url.path, exchange)
+        if exchange.response is not None:
+            return self._answer(request, exchange, exchange.response, body)
         # A kind that litellm's client does not try again by itself, as it would a ConnectError.
         raise httpx.ReadError("no answer", request=request)
+
+    async def send(self, outgoing: Outgoing, exchange: Exchange) -> None:
+        """Send a request, and put the head of its answer on the exchange; or the failure, without a response."""
+        assert exchange.session is not None
+        place = urlsplit(outgoing.url)
+        with _failing(exchange):
+            async with asyncio.timeout(exchange.first_token_timeout_seconds):
+                exchange.response = response = await exchange.session.request(
+                    outgoing.method,
+                    outgoing.url,
+                    data=outgoing.body,
+                    headers=outgoing.headers,
+                    allow_redirects=False,  # a redirect would carry the key somewhere else
+                    proxy=self._proxies.for_host(place.scheme, place.hostname or ""),
+                )
+            exchange.status, exchange.headers = response.status, response.headers
+
+    async def _body(self, path: str, exchange: Exchange) -> bytes | None:
+        """Read what litellm is given of an answer; None for a stream."""
+        response = exchange.response
+        if response is None:
+            return None
+        with _failing(exchange):
+            async with asyncio.timeout(exchange.first_token_timeout_seconds):
+                if response.status >= 400:
+                    return await response.content.read(MAX_ERROR_BYTES)
+                if exchange.wants_vectors and response.status == 200 and path.endswith("/embeddings"):
+                    return await _take_vectors(exchange, response)
+        return None
 
     def _answer(
         self, request: httpx.Request, exchange: Exchange, response: aiohttp.ClientResponse, body: bytes | None
@@ -73,9 +88,25 @@ class ProviderTransport(httpx.AsyncBaseTransport):
             response.close()
             return httpx.Response(response.status, headers=answer_headers, content=body)
         if response.status == 200 and response.content_type != "application/json" and not exchange.is_asked:
-            exchange.taken = _protocol(request.url.path)
+            exchange.taken = protocol_of(request.url.path)
         stream = httpx.ByteStream(b"") if exchange.taken is not None else _Body(response)
         return httpx.Response(response.status, headers=answer_headers, stream=stream)
+
+
+@contextmanager
+def _failing(exchange: Exchange) -> Iterator[None]:
+    """Put a failure of the network on the exchange, which then has no response."""
+    try:
+        yield
+        return
+    except TimeoutError:
+        exchange.failure = Unavailable("the model's provider did not answer in time")
+    except (aiohttp.ClientError, OSError) as error:
+        exchange.failure = Unavailable(f"the model's provider cannot be reached: {reason_of(error)}")
+    except ValueError as error:
+        exchange.failure = Unavailable(f"the model's provider answers without vectors: {error}")
+    exchange.close()
+    exchange.response = None
 
 
 async def _take_vectors(exchange: Exchange, response: aiohttp.ClientResponse) -> bytes:
@@ -91,15 +122,6 @@ async def _take_vectors(exchange: Exchange, response: aiohttp.ClientResponse) ->
 
 _HOP_HEADERS = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 _BODY_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection"})
-
-
-def _protocol(path: str) -> Protocol | None:
-    """Decide by the address alone: a model's name does not show it, since litellm uses other protocols for some of a
-    provider's.
-    """
-    if path.endswith("/chat/completions"):
-        return "chat_completions"
-    return "messages" if path.endswith("/messages") else None
 
 
 class _Body(httpx.AsyncByteStream):

@@ -65,7 +65,8 @@ async def _versions(
     if rounds:
         changes = {path: text for done in rounds for path, text in done.changes.items()} | dict(changes)
         try:
-            workspace = await Workspace.open(context.docs, context.source, rounds[0].commit.parent, changes)
+            commit = rounds[0].commit.parent
+            workspace = await Workspace.open(context.docs, context.source, commit, changes, known=context.known)
         except ServiceError:  # that commit is not here any more: all of a changed file counts as new
             return [("", text) for text in changes.values() if text]
     return [(await workspace.base_text(path) or "", text) for path, text in changes.items() if text]

@@ -115,5 +115,5 @@ def _failed(opened: OpenedContext, problem: str) -> OpenedContext:
 
 
 async def _tree(source: Source, commit: str, context: JobContext) -> Tree:
-    files = await context.docs.list_files(source, commit)
-    return await asyncio.to_thread(Tree, context.docs, source, commit, files, limits=CONTEXT_LIMITS)
+    files = await context.known.files(context.docs, source, commit)
+    return Tree(context.docs, source, commit, files, limits=CONTEXT_LIMITS)

@@ -10,11 +10,12 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from service.agent.commit_files import CommitFiles
 from service.agent.guards.paths import is_hidden, is_navigation_above, is_under, normal_folder, normal_path
 from service.agent.guards.refused import Refused
 from service.domain.errors import Invalid, NotFound, Unavailable
 from service.markup.pages import is_page
-from service.ports.docs_source import CommitChanges, DocsSource, Past, Source, TreeFile
+from service.ports.docs_source import CommitChanges, DocsSource, Past, Source
 
 LFS_POINTER = "version https://git-lfs"
 
@@ -46,7 +47,7 @@ class Tree:
         docs: DocsSource,
         source: Source,
         commit: str,
-        files: Iterable[TreeFile],
+        files: CommitFiles,
         changes: Mapping[str, str | None] | None = None,
         *,
         limits: Limits = LIMITS,
@@ -57,12 +58,11 @@ class Tree:
         self.prefix = f"@{source.context}/" if source.context else ""
         """Before the paths of a context repository, as the model gives and sees them."""
         self._docs = docs
-        self._base = {file.path: file for file in files}
+        self.files = files
+        self._base = files.by_path
         self._changes: dict[str, str | None] = dict(changes or {})
         self._texts: dict[str, str | None] = {}  # by blob; None is not text
         self._cached = 0
-        self._readable = [path for path in self._base if self._may_read(path)]
-        self._folders = _folders_of(self._base)
 
     # What there is. On a large site, walking all of its paths takes tens of milliseconds: callers do that in a thread.
 
@@ -86,7 +86,7 @@ class Tree:
         return list(self._base)
 
     def readable_base_paths(self) -> Sequence[str]:
-        return self._readable
+        return self.files.readable
 
     def paths(self) -> list[str]:
         """Every file as it now stands, sorted."""
@@ -94,7 +94,7 @@ class Tree:
 
     def readable_paths(self) -> list[str]:
         """Return the paths that the model may read: all but hidden files."""
-        return self._overlaid(self._readable, self._may_read)
+        return self._overlaid(self.files.readable, self._may_read)
 
     def documentation_paths(self) -> list[str]:
         """Return the paths that the model may read and that belong to the documentation: those of the docs folder, and
@@ -162,7 +162,7 @@ class Tree:
         return folder
 
     def has_folder(self, path: str) -> bool:
-        return path in self._folders or any(
+        return path in self.files.folders or any(
             text is not None and changed.startswith(f"{path}/") for changed, text in self._changes.items()
         )
 
@@ -334,16 +334,6 @@ def lines_of(text: str) -> list[str]:
 def is_within(path: str, folder: str) -> bool:
     """Return whether a path is in a folder, or is the file itself; every path is when the folder is empty."""
     return folder in ("", EVERYTHING) or path == folder or path.startswith(f"{folder}/")
-
-
-def _folders_of(paths: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        while folder and folder not in found:
-            found.add(folder)
-            folder = folder.rpartition("/")[0]
-    return found
 
 
 def decoded(content: bytes, limit: int) -> str | None:

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from service.agent.commit_files import CommitFiles, KnownCommits
 from service.agent.guards import configurations
-from service.agent.guards.paths import Names, checked_writable, is_under
+from service.agent.guards.paths import checked_writable, is_under
 from service.agent.guards.refused import Refused
 from service.agent.tree import LIMITS, Limits, Tree, lines_of
 from service.domain.jobs.decider import FileChange
-from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source, TreeFile
+from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source
 
 _NUMBERED = re.compile(r" *([0-9]{1,9})\t")
 _REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
@@ -24,7 +25,7 @@ class Workspace(Tree):
         docs: DocsSource,
         source: Source,
         commit: str,
-        files: Iterable[TreeFile],
+        files: CommitFiles,
         changes: Mapping[str, str | None],
         *,
         limits: Limits = LIMITS,
@@ -33,7 +34,7 @@ class Workspace(Tree):
         super().__init__(docs, source, commit, files, changes, limits=limits)
         self.merged = merged
         """The other parent, when the commit of the changes is a merge. The files are then those of both parents."""
-        self._names = Names(self._base)
+        self._names = files.names.copied()
         for path, text in self._changes.items():
             self._names.note(path, exists=text is not None)
 
@@ -46,9 +47,10 @@ class Workspace(Tree):
         changes: Mapping[str, str | None],
         *,
         limits: Limits = LIMITS,
+        known: KnownCommits | None = None,
     ) -> "Workspace":
-        files = await docs.list_files(source, commit)
-        return await asyncio.to_thread(cls, docs, source, commit, files, changes, limits=limits)
+        files = await (known or KnownCommits()).files(docs, source, commit)
+        return cls(docs, source, commit, files, changes, limits=limits)
 
     # Changing: each returns the changes as values; the caller records them and calls ``apply``
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
+from service.agent.commit_files import KnownCommits
 from service.agent.loop.budgets import Budgets
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.loop import work
@@ -101,7 +102,7 @@ class Journal:
 
 def context_of(journal: Journal, docs: DocsSource, model: Model) -> JobContext:
     return JobContext(
-        model, docs, SOURCE, FakeCodeHost(), None, "docs", journal, journal.now, Budgets(), AUTHOR,
+        model, docs, SOURCE, FakeCodeHost(), None, "docs", journal, journal.now, Budgets(), AUTHOR, KnownCommits(),
         seconds=journal.seconds,
     )  # fmt: skip
 

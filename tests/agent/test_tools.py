@@ -4,6 +4,7 @@ import jsonschema
 import pytest
 
 from service.agent.checks.links.links import Links
+from service.agent.commit_files import CommitFiles
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Search, descriptions
 from service.agent.tools.diffs import commit_diff
@@ -162,7 +163,9 @@ class Counting(FakeDocsSource):
 async def test_large_files_of_a_search_or_commit_are_read_by_and_by():
     docs = Counting({f"page{number:03}.md": f"old {number}\n" for number in range(150)})
     commit = docs.change("main", {f"page{number:03}.md": f"new {number}\n" for number in range(150)})
-    tree = Tree(docs, SOURCE, commit, await docs.list_files(SOURCE, commit), limits=Limits(compared_characters=200))
+    tree = Tree(
+        docs, SOURCE, commit, CommitFiles(await docs.list_files(SOURCE, commit)), limits=Limits(compared_characters=200)
+    )
     assert (await search(tree, None, "docs", Search("new", exact=True))).value.count == 150
     shown = (await commit_diff(tree, commit, "")).result
     assert "130 more files changed" in shown
@@ -172,7 +175,7 @@ async def test_large_files_of_a_search_or_commit_are_read_by_and_by():
 
 async def test_regular_expression_that_never_ends_is_stopped():
     docs = FakeDocsSource({"a.md": "a" * 60 + "b\n"})
-    tree = Tree(docs, SOURCE, docs.branches["main"], await docs.list_files(SOURCE, docs.branches["main"]))
+    tree = Tree(docs, SOURCE, docs.branches["main"], CommitFiles(await docs.list_files(SOURCE, docs.branches["main"])))
     with pytest.raises(Refused, match=r"longer than 0.5 seconds. Use a simpler one"):
         await search(tree, None, "docs", Search("(a+)+$", regex=True), pattern_seconds=0.5)
 

@@ -27,8 +27,9 @@ from service.adapters.git import upstream_sync as git_refresh
 from service.adapters.git.changes import changes_between
 from service.adapters.git.commit_changes import changed_by, last_commits
 from service.adapters.git.export import export
+from service.adapters.git.listings import Listings
 from service.adapters.git.merging import merge_base, write_merge
-from service.adapters.git.objects import Objects, checked_id, list_files, read_blobs
+from service.adapters.git.objects import Objects, checked_id, read_blobs
 from service.adapters.git.remote import transport as git_transport
 from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, require_ref
 from service.adapters.git.remote.remotes import Remote, remote_of, with_token
@@ -90,6 +91,7 @@ class DulwichDocs:
         self._locks: dict[str, asyncio.Lock] = {}
         self._with_history: set[tuple[str, str]] = set()
         """Projects and commits for which history was fetched."""
+        self._listings = Listings()
 
     async def default_branch(self, source: Source) -> str:
         remote = await self._theirs(source)
@@ -180,7 +182,7 @@ class DulwichDocs:
         return taken
 
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
-        return await self._read(source, commit, lambda clone: _list_files(clone, commit))
+        return await self._read(source, commit, lambda clone: self._listings.of_commit(clone, commit))
 
     async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
         return await self._read(source, commit, lambda clone: _left_out(clone, commit, path))
@@ -396,11 +398,6 @@ def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
     with locked(clone.parent / f".{clone.name}.lock"):
         forget_killed_work(clone)
         return function(clone, *args)
-
-
-def _list_files(clone: Path, commit: str) -> list[TreeFile]:
-    with opened(clone) as repository:
-        return list_files(repository, commit_of(repository, commit))
 
 
 def _left_out(clone: Path, commit: str, path: str) -> LeftOut | None:

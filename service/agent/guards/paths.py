@@ -63,6 +63,12 @@ class Names:
         for path in paths:
             self.note(path, exists=True)
 
+    def copied(self) -> "Names":
+        """Return names of its own for a job, which notes its changes in them."""
+        copy = Names(())
+        copy._files, copy._folders = dict(self._files), dict(self._folders)
+        return copy
+
     def note(self, path: str, *, exists: bool) -> None:
         if not exists:
             if self._files.get(_folded(path)) == path:

@@ -7,7 +7,7 @@ configuration says. It is searched, never run.
 import re
 from collections.abc import Sequence
 
-from service.agent.checks.links.workspace_layout import workspace_layout
+from service.agent.checks.links.workspace_layout import base_layout
 from service.agent.prompts import prompt
 from service.agent.tree import is_within
 from service.agent.workspace import Workspace
@@ -31,7 +31,7 @@ MAX_CONFIGURATION = 200_000
 async def framework_rules(workspace: Workspace) -> str:
     """Return the rules, from the base commit."""
     paths = workspace.base_paths()
-    layout, _ = await workspace_layout(workspace, paths, base=True)
+    layout, _ = await base_layout(workspace)
     kind = _kind(layout, paths, workspace.docs_folder)
     rules = prompt(f"frameworks/{kind}")
     if kind in ("mkdocs", "sphinx"):

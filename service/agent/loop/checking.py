@@ -66,7 +66,7 @@ async def _problems(
     base, rounds = _since_merge(work.rounds)
     changes = {path: text for done in rounds for path, text in done.changes.items()} | work.changes
     try:
-        whole = await Workspace.open(context.docs, context.source, base, changes)
+        whole = await Workspace.open(context.docs, context.source, base, changes, known=context.known)
     except NotFound:  # the clone was made again, without that commit
         remaining = earlier
     else:

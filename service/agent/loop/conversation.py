@@ -22,6 +22,8 @@ from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage
 
 MAX_TOP_ENTRIES = 40
+MAX_WINDOWS = 4
+"""Limit for the sizes of windows for which the beginning of the prompt is kept."""
 SMALL_WINDOW = 32_000
 """Tokens of a context window in which less is shown of the site."""
 
@@ -35,6 +37,15 @@ async def facts(workspace: Workspace, window_tokens: int | None = None) -> str:
     """Return what is known of the repository, from its base commit, and so the same for the whole job: the beginning of
     each prompt, which providers cache. What changes least comes first.
     """
+    known = workspace.files.facts
+    if window_tokens not in known:
+        if len(known) >= MAX_WINDOWS:
+            known.clear()
+        known[window_tokens] = await _facts(workspace, window_tokens)
+    return known[window_tokens]
+
+
+async def _facts(workspace: Workspace, window_tokens: int | None) -> str:
     folder = workspace.docs_folder
     paths = [path for path in workspace.readable_base_paths() if is_under(path, folder)]
     pages = sum(is_page(path) for path in paths)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -14,6 +15,9 @@ from service.ports.docs_source import DocsSource, Source, TreeFile
 from service.ports.link_checker import LinkChecker
 from service.ports.model import Model
 from service.ports.search_index import SearchIndex
+
+if TYPE_CHECKING:  # it comes with the first job, as all that reads sites: a start does without
+    from service.agent.commit_files import KnownCommits
 
 
 class JobContext(Struct, frozen=True):
@@ -28,6 +32,8 @@ class JobContext(Struct, frozen=True):
     """The times of events."""
     budgets: Budgets
     author: str
+    known: "KnownCommits"
+    """Shared by all jobs of the process."""
     contexts: tuple[Source, ...] = ()
     """The project's context repositories."""
     link_checker: LinkChecker | None = None

@@ -38,7 +38,7 @@ async def open_workspace(state: Running, context: JobContext) -> tuple[Running, 
 async def _opened(state: Running, commit: str, context: JobContext) -> Workspace:
     if state.work.merge is not None:
         return await open_merged(context, state.work.merge, commit, state.work.changes)
-    return await Workspace.open(context.docs, context.source, commit, state.work.changes)
+    return await Workspace.open(context.docs, context.source, commit, state.work.changes, known=context.known)
 
 
 async def _beginning(state: Running, context: JobContext) -> OpenWorkspace:

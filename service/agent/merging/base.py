@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from service.agent.commit_files import CommitFiles
 from service.agent.loop.job_context import JobContext
 from service.agent.merging.files import FileMerge, Names, merge_files
 from service.agent.merging.sides import Side, Sides, is_writable
@@ -64,8 +65,8 @@ async def open_merged(
     """Return the workspace of a round that began with a merge. Raise NotFound when a commit is not in our clone."""
     sides = await _sides(context, merge.merge_base, head, merge.commit)
     together = MergedCommit(merge.commit, merge.merge_base)
-    files = await asyncio.to_thread(_merged_whole, sides, changes)
-    return await asyncio.to_thread(Workspace, context.docs, context.source, head, files, changes, merged=together)
+    files = await asyncio.to_thread(lambda: CommitFiles(_merged_whole(sides, changes)))
+    return Workspace(context.docs, context.source, head, files, changes, merged=together)
 
 
 async def set_aside(state: Running, unresolved: Sequence[Problem], context: JobContext) -> SetMergeAside:

@@ -24,6 +24,7 @@ __all__ = [  # with what those who read sites need of the modules below this one
     "MAX_CONFIG_BYTES",
     "Layout",
     "Placed",
+    "Placements",
     "Site",
     "SiteBuilder",
     "SitePage",
@@ -96,6 +97,26 @@ class Placed(Struct, frozen=True, gc=False):
         return list_field(self.front_matter, "aliases", "redirect_from")
 
 
+class Placement(Struct, frozen=True, gc=False):
+    """How a page got its place: what it depends on besides the layout and the URL prefix, and what came of it."""
+
+    placed: Placed
+    entry: NavEntry | None
+    page: SitePage
+    addresses: tuple[str, ...]
+    """As links are compared with them."""
+    redirects: tuple[tuple[str, str], ...]
+    """Further addresses of the page, each with the page's own."""
+
+
+class Placements(Struct, frozen=True):
+    """The places of all pages of a site, so that the site with a few other pages need not place the rest again."""
+
+    layout: Layout
+    base: str
+    by_path: Mapping[str, Placement]
+
+
 def placed(page: ParsedPage) -> Placed:
     front_matter = {key: _small(page.front_matter[key]) for key in _PLACING if key in page.front_matter}
     own = bool(text_field(page.front_matter, "title", "sidebar_label", "sidebarTitle", "linkTitle"))
@@ -123,9 +144,12 @@ _PLACING = (
 class SiteBuilder:
     """Takes parsed pages one by one and keeps little of each, so that a large site need not be held whole."""
 
-    def __init__(self, layout: Layout, files: Iterable[str]) -> None:
+    def __init__(self, layout: Layout, files: Iterable[str], before: Placements | None = None) -> None:
         self._layout = layout
         self._files = frozenset(files)
+        self._before = before
+        self.placements: Placements | None = None
+        """Those of the site that was built."""
         self._placed: list[Placed] = []
         self._absolute: dict[str, None] = {}
 
@@ -152,20 +176,38 @@ class SiteBuilder:
         paths: dict[str, str] = {}
         arrangement = arrange(self._layout, {each.path: each.front_matter for each in self._placed})
         redirects: list[tuple[str, str]] = list(self._layout.redirects.items())
+        before, by_path = self._known(base), dict[str, Placement]()
         for each in self._placed:
-            page = site_page(self._layout, each, base, arrangement.entries.get(each.path))
-            pages[page.path] = page
-            addresses = (page.url, page.url.removeprefix(self._layout.link_prefix))
-            for address in dict.fromkeys(one for each in addresses for one in (each, each.removesuffix(".html"))):
-                paths.setdefault(_url_key(address), page.path)
-            redirects.extend(
-                (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url) for alias in each.aliases
-            )
+            entry = arrangement.entries.get(each.path)
+            made = before.get(each.path)
+            if made is None or made.placed is not each or made.entry != entry:
+                made = self._place(each, entry, base)
+            by_path[each.path], pages[each.path] = made, made.page
+            for address in made.addresses:
+                paths.setdefault(address, each.path)
+            redirects.extend(made.redirects)
+        self.placements = Placements(self._layout, base, by_path)
         for source, destination in redirects:
             target = paths.get(_url_key(destination.partition("#")[0]))
             if target is not None:
                 paths.setdefault(_url_key(source), target)
         return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files, arrangement.missing)
+
+    def _known(self, base: str) -> Mapping[str, Placement]:
+        """Return the places of pages before, where the same rules gave them."""
+        before = self._before
+        if before is None or before.base != base:
+            return {}
+        return before.by_path if before.layout is self._layout or before.layout == self._layout else {}
+
+    def _place(self, placed: Placed, entry: NavEntry | None, base: str) -> Placement:
+        page = site_page(self._layout, placed, base, entry)
+        addresses = (page.url, page.url.removeprefix(self._layout.link_prefix))
+        every = dict.fromkeys(one for each in addresses for one in (each, each.removesuffix(".html")))
+        redirects = tuple(
+            (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url) for alias in placed.aliases
+        )
+        return Placement(placed, entry, page, tuple(map(_url_key, every)), redirects)
 
     def _votes(self, base: str) -> int:
         urls = {_url_key(self._layout.resolve_url(each.path, each.front_matter, base)[0]) for each in self._placed}

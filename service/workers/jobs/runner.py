@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import structlog
@@ -49,6 +50,9 @@ from service.workers.jobs.queue import JobQueue
 from service.workers.jobs.recorder import StepRecorder
 from service.workers.jobs.waiting import Pauses, dependency_of, reason_of
 from service.workers.retry import FIRST_WAIT_SECONDS, retry_while_unavailable
+
+if TYPE_CHECKING:
+    from service.agent.commit_files import KnownCommits
 
 log = structlog.get_logger()
 
@@ -116,6 +120,8 @@ class JobRunner:
         """
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         self._pauses = Pauses(self._clock, self._resume)
+        self._known: KnownCommits | None = None
+        """For all jobs; from the first one on."""
 
     async def run(self) -> None:
         """Run until cancelled: what waits now, what dead processes left, then whatever is asked for.
@@ -253,13 +259,16 @@ class JobRunner:
         # With the first job: a service that has none does without, and the event loop does not wait.
         for module in ("service.agent.loop.loop", "service.agent.publishing"):
             await asyncio.to_thread(import_module, module)
+        from service.agent.commit_files import KnownCommits
         from service.agent.loop.loop import work
         from service.agent.publishing import publish
 
+        if self._known is None:
+            self._known = KnownCommits()
         context = JobContext(
             ports.models.for_agent(request.model_alias), ports.docs, source, ports.code_hosts[project.code_host],
             ports.index, project.domain, recorder, self._clock.now, self._settings.budgets, self._settings.author,
-            contexts=context_sources(project.id, project.contexts), seconds=self._clock.seconds,
+            self._known, contexts=context_sources(project.id, project.contexts), seconds=self._clock.seconds,
             link_checker=ports.link_checker, mention="" if project.code_host == "local" else self._settings.mention,
         )  # fmt: skip
         job: Running | Finished = state

@@ -10,22 +10,22 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from service.agent.checks import navigation
+from service.agent.checks.links.base_site import base_site
 from service.agent.checks.links.guesses import MOVED, BrokenLink, SuspectLink, verdicts
 from service.agent.checks.links.heading_renames import renamed_anchors
 from service.agent.checks.links.site_view import (
     NO_ANCHORS,
     Anchors,
+    BaseSite,
     SiteView,
     anchors_of_page,
     changed_view,
     differ_in_words_only,
     is_checked,
-    light_pages,
     loosely,
-    made_view,
     without_query,
 )
-from service.agent.checks.links.workspace_layout import workspace_layout
+from service.agent.checks.links.workspace_layout import base_layout, workspace_layout
 from service.agent.checks.markup import PageLink, links_of
 from service.agent.workspace import Workspace
 from service.markup.pages import INDEX_NAMES, is_markdown, is_page, without_suffix
@@ -51,10 +51,9 @@ class Links:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._base_pages: dict[str, ParsedPage] = {}
-        self._layout_before: Layout | None = None
         self._layout_files: frozenset[str] = frozenset()
         """Files that say how the site is laid out."""
+        self._site: BaseSite | None = None
         self._base: SiteView | None = None
         self._now: SiteView | None = None
         self._now_of: dict[str, str | None] = {}
@@ -115,40 +114,32 @@ class Links:
 
     def base_page(self, path: str) -> ParsedPage | None:
         """Return what is kept of a page as it was, once the site has been read."""
-        return self._base_pages.get(path)
+        return self._site.pages.get(path) if self._site is not None else None
 
     async def _view(self, *, base: bool = False) -> SiteView:
+        if self._site is None or self._base is None:
+            self._site = await base_site(self._workspace)
+            self._base = self._site.own_view()
         if base or not self._workspace.changes:
-            if self._base is None:
-                self._base = await self._base_view()
             return self._base
         if self._now is None or self._now_of != self._workspace.changes:
-            self._now = await self._changed_view()
+            self._now = await self._changed_view(self._site, self._base)
             self._now_of = dict(self._workspace.changes)
         return self._now
 
-    async def _base_view(self) -> SiteView:
-        paths = self._workspace.base_paths()
-        layout = await self._base_layout()
-        wanted = await asyncio.to_thread(lambda: [path for path in paths if layout.is_page(path)])
-        async for texts in self._workspace.base_texts(wanted):
-            self._base_pages.update(await asyncio.to_thread(light_pages, texts, layout))
-        return await asyncio.to_thread(made_view, layout, self._base_pages, paths)
-
-    async def _changed_view(self) -> SiteView:
-        base = await self._view(base=True)
+    async def _changed_view(self, site: BaseSite, base: SiteView) -> SiteView:
         changes = dict(self._workspace.changes)
         layout = base.layout
         paths = await asyncio.to_thread(self._workspace.paths)
+        await self._base_layout()
         if frozenset(paths) != base.files or any(self._says_layout(path) for path in changes):
-            layout, _ = await workspace_layout(self._workspace, paths, base=False)
-        return await asyncio.to_thread(changed_view, base, layout, self._base_pages, changes, paths)
+            found, _ = await workspace_layout(self._workspace, paths, base=False)
+            layout = layout if found == layout else found
+        return await asyncio.to_thread(changed_view, site, base, layout, changes, paths)
 
     async def _base_layout(self) -> Layout:
-        if self._layout_before is None:
-            paths = self._workspace.base_paths()
-            self._layout_before, self._layout_files = await workspace_layout(self._workspace, paths, base=True)
-        return self._layout_before
+        layout, self._layout_files = await base_layout(self._workspace)
+        return layout
 
     def _says_layout(self, path: str) -> bool:
         return path in self._layout_files or is_configuration(path)

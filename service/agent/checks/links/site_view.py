@@ -7,9 +7,11 @@ for one.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from urllib.parse import unquote
 
-from msgspec import Struct
+from msgspec import Struct, json
+from msgspec.structs import replace
 
 from service.agent.checks.markup import links_of
 from service.domain.sites import Skipped
@@ -17,8 +19,10 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import split_front_matter, text_field
 from service.markup.markdown import Markdown
 from service.retrieval.readers.markdown import Link, ParsedPage, parse_page
-from service.retrieval.site.navigation import Layout, Site, SiteBuilder, link_problem, resolve_link
+from service.retrieval.site.navigation import Layout, Placements, Site, SiteBuilder, link_problem, resolve_link
 
+PAGE_BYTES = 1_500
+"""Memory of what is kept of one page, without its front matter."""
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
 _TOP_HEADING = re.compile(r"^ {0,3}#\s", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
@@ -40,6 +44,7 @@ class SiteView(Struct):
     site: Site
     titles: Mapping[str, str]
     files: frozenset[str]
+    placements: Placements | None
     names: "PageNames | None" = None
     """Made when first asked for."""
     resolved: dict[tuple[str, str], tuple[str | None, bool]] = {}
@@ -54,6 +59,24 @@ class SiteView(Struct):
             page = resolve_link(path, target, self.site)
             known = self.resolved[key] = (page, page is not None or link_problem(path, target, self.site) is None)
         return known
+
+
+class BaseSite(Struct, frozen=True, dict=True):
+    """The site of a commit. Jobs share it."""
+
+    pages: Mapping[str, ParsedPage]
+    """By path; with what places them on the site, and nothing else."""
+    view: SiteView
+
+    def own_view(self) -> SiteView:
+        """Return the view for one job, which keeps in it where its links lead."""
+        return replace(self.view, resolved={})
+
+    @cached_property
+    def weight(self) -> int:
+        """Return about how many bytes of memory it takes."""
+        written = sum(len(json.encode(page.front_matter)) for page in self.pages.values())
+        return PAGE_BYTES * len(self.pages) + 2 * written
 
 
 class Anchors(Struct, frozen=True):
@@ -96,25 +119,32 @@ def _first_heading(path: str, text: str, dialect: Dialect) -> str:
     return next((heading.text for heading in headings if heading.level == 1), "")
 
 
-def made_view(layout: Layout, pages: Mapping[str, ParsedPage], paths: Iterable[str]) -> SiteView:
+def made_view(
+    layout: Layout, pages: Mapping[str, ParsedPage], paths: Iterable[str], before: BaseSite | None = None
+) -> SiteView:
+    """Return the site of these pages. ``before``: one that has many of them in the same places."""
     files = frozenset(paths)
-    builder = SiteBuilder(layout, files)
-    for page in pages.values():
-        if not layout.is_hidden(page.front_matter):
+    known = before.view.placements if before is not None else None
+    builder = SiteBuilder(layout, files, known)
+    is_same_layout = known is not None and (known.layout is layout or known.layout == layout)
+    same = before.pages if before is not None and is_same_layout else {}
+    by_path = known.by_path if known is not None else {}
+    for path, page in pages.items():
+        if same.get(path) is page and path in by_path:
+            builder.vote(page)
+            builder.add_placed(by_path[path].placed)
+        elif not layout.is_hidden(page.front_matter):
             builder.add(page)
-    return SiteView(layout, builder.site(), {path: page.title for path, page in pages.items()}, files)
+    titles = {path: page.title for path, page in pages.items()}
+    return SiteView(layout, builder.site(), titles, files, builder.placements)
 
 
 def changed_view(
-    base: SiteView,
-    layout: Layout,
-    base_pages: Mapping[str, ParsedPage],
-    changes: Mapping[str, str | None],
-    paths: Sequence[str],
+    site: BaseSite, base: SiteView, layout: Layout, changes: Mapping[str, str | None], paths: Sequence[str]
 ) -> SiteView:
-    """Return the base itself where the changes leave every page in its place: rebuilding a large site takes time."""
+    """Return the site after changes; ``base``, a job's view of it before them, where every page keeps its place."""
     texts = {path: text for path, text in changes.items() if text is not None and layout.is_page(path)}
-    changed = light_pages(texts, layout)
+    changed, base_pages = light_pages(texts, layout), site.pages
     if (
         layout is base.layout
         and changed.keys() == {path for path in changes if path in base_pages}
@@ -123,7 +153,7 @@ def changed_view(
     ):
         return base
     pages = {path: page for path, page in base_pages.items() if path not in changes}
-    return made_view(layout, {**pages, **changed}, paths)
+    return made_view(layout, {**pages, **changed}, paths, site)
 
 
 def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:

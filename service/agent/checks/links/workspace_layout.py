@@ -13,6 +13,15 @@ READ_SECONDS = 60
 """Limit for one file, which may have to be fetched."""
 
 
+async def base_layout(workspace: Workspace) -> tuple[Layout, frozenset[str]]:
+    """Return the layout of the site before the job's changes, and the files that say it."""
+    files = workspace.files
+    async with files.reading:
+        if files.layout is None:
+            files.layout = await workspace_layout(workspace, workspace.base_paths(), base=True)
+        return files.layout
+
+
 async def workspace_layout(workspace: Workspace, paths: Sequence[str], *, base: bool) -> tuple[Layout, frozenset[str]]:
     """Return the layout of the site, and the files that say it; ``base``: before the job's changes."""
     loop = asyncio.get_running_loop()

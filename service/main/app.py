@@ -33,18 +33,15 @@ from service.web.http.app_keys import (
     STORE,
     VIEWS,
 )
-from service.web.http.connections import connections
-from service.web.http.cors import cors
-from service.web.http.problems import MAX_BODY_BYTES, problems, request_ids
-from service.web.http.tracing import traces
+from service.web.http.entrance import Entrance
+from service.web.http.problems import MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference
 
 
 def build_app(parts: Parts, not_ready: Callable[[], dict[str, str]]) -> web.Application:
     runtime, hosted_events = parts.runtime, HostedEvents(parts.runtime)
     app = web.Application(
-        middlewares=[connections, parts.metrics.measure, request_ids, *traces(parts.tracer), cors, problems],
-        client_max_size=MAX_BODY_BYTES,
+        middlewares=[Entrance(parts.tracer, parts.metrics.measure).enter], client_max_size=MAX_BODY_BYTES
     )
     app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
     app[INDEX] = parts.search
@@ -88,7 +85,7 @@ async def serve_metrics(metrics: Metrics, settings: Settings) -> web.AppRunner |
     """Serve metrics on a port of their own, if the settings name one. Raises OSError, BadSettings."""
     if not (settings.metrics.enabled and settings.metrics.port):
         return None
-    app = web.Application(middlewares=[request_ids, problems])
+    app = web.Application(middlewares=[Entrance().enter])
     app.add_routes(metrics_routes(metrics, metrics_token(settings), anybody=True))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

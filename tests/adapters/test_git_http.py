@@ -21,7 +21,7 @@ from service.adapters.git.repositories import opened
 from service.adapters.hosted.git_http import GitLimits, git_routes
 from service.domain.errors import Forbidden
 from service.ports.docs_source import Source
-from service.web.http.problems import problems, request_ids
+from service.web.http.entrance import Entrance
 from tests.contracts.docs_source import FILES, commit
 
 GIT = shutil.which("git")
@@ -84,7 +84,7 @@ async def server(hosted):
         is_known = base64.b64decode(header).decode().partition(":")[2] == KEY
         return "" if is_known else None
 
-    app = web.Application(middlewares=[request_ids, problems])
+    app = web.Application(middlewares=[Entrance().enter])
     app.add_routes(git_routes(hosted, authorize, limits=GitLimits(push_bytes=PUSH_LIMIT)))
     serving = TestServer(app)
     await serving.start_server(auto_decompress=False)

@@ -19,7 +19,7 @@ from service.adapters.git.repositories import opened
 from service.adapters.hosted.git_http import GitLimits, git_routes
 from service.domain.errors import Unavailable
 from service.runtime.shares import Shares
-from service.web.http.problems import problems, request_ids
+from service.web.http.entrance import Entrance
 from tests.adapters.test_git_http import (  # noqa: F401  (fixtures)
     ZERO,
     commit_file,
@@ -58,7 +58,7 @@ def serving(hosted, counted):  # noqa: F811
         def count(bound, times=1):
             counted[bound] += times
 
-        app = web.Application(middlewares=[request_ids, problems])
+        app = web.Application(middlewares=[Entrance().enter])
         app.add_routes(git_routes(hosted, everyone, count_bound=count, **options))
         server = TestServer(app)
         await server.start_server(auto_decompress=False)

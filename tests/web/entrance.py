@@ -20,14 +20,14 @@ from service.domain.sites import ChangeSiteAccess, RegisterSite
 from service.projections import all_projections
 from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS, ORGANIZATIONS, PROJECTS, SITES
+from service.web.http import entrance as http
 from service.web.http import errors
 from service.web.http.access import git_organization, project_for, site_for
 from service.web.http.admission import Admission, AdmissionSettings
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.connections import connections, listen
-from service.web.http.cors import cors
+from service.web.http.connections import listen
 from service.web.http.limits import metered_store, name_reader
-from service.web.http.problems import MAX_BODY_BYTES, json_response, problems, read_body, request_ids
+from service.web.http.problems import MAX_BODY_BYTES, json_response, read_body
 
 ORGANIZATIONS_PROJECTS = {"one": ("alpha", "beta"), "two": ("gamma",)}
 
@@ -99,9 +99,7 @@ async def entrance(data: Path, settings: AdmissionSettings | None = None) -> Asy
             await views.catch_up()
             admission = Admission(store, views, data, settings or AdmissionSettings())
             await admission.load()
-            app = web.Application(
-                middlewares=[connections, request_ids, cors, problems], client_max_size=MAX_BODY_BYTES
-            )
+            app = web.Application(middlewares=[http.Entrance().enter], client_max_size=MAX_BODY_BYTES)
             app[STORE], app[VIEWS] = store, views
             admission.install(app)
             app.router.add_route("*", "/v2/agent/{projectId}/job", agent)

@@ -247,3 +247,15 @@ def test_garbage_is_never_our_fault(tmp_path_factory, heads, bodies):
                     assert response.status in (200, 400), await response.text()
 
     asyncio.run(play())
+
+
+async def test_head_is_the_same_when_the_connection_ends(tmp_path):
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as session:
+        heads = []
+        for headers in ({}, {"Connection": "close"}):
+            async with session.get(f"{entry.url}/git/alpha", headers=headers | {"X-Request-Id": "one"}) as response:
+                body = await response.read()
+                heads.append({name.lower(): value for name, value in response.headers.items()})
+        going_on, ending = heads
+        assert going_on | {"date": ending["date"], "connection": "close"} == ending
+        assert (going_on["content-length"], going_on["x-request-id"]) == (str(len(body)), "one")

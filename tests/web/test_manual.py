@@ -16,7 +16,7 @@ from yarl import URL
 from service.markup.slugs import slug
 from service.runtime.settings import ModelSection, Settings
 from service.web.http import errors
-from service.web.http.problems import problems, request_ids
+from service.web.http.entrance import Entrance
 from service.web.pages import manual, pull_requests, reference
 
 MANUAL = Path(__file__).parent.parent.parent / "service" / "manual"
@@ -81,7 +81,7 @@ def default_of(field: msgspec.structs.FieldInfo) -> str:
 
 @pytest.fixture
 async def client(aiohttp_client):
-    app = web.Application(middlewares=[request_ids, problems])
+    app = web.Application(middlewares=[Entrance().enter])
     for routes in (manual.routes, reference.routes, errors.routes, pull_requests.routes):  # the last: the style sheet
         app.add_routes(routes)
     return await aiohttp_client(app)

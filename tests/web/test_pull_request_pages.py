@@ -27,7 +27,7 @@ from service.ports.code_host import (
 )
 from service.views.job_steps import JobSteps
 from service.web.http.app_keys import COUNT_BOUND
-from service.web.http.problems import problems, request_ids
+from service.web.http.entrance import Entrance
 from service.web.pages import pull_requests
 from service.web.pages.rendering import safe_markdown
 from tests.patches import hunks_of
@@ -558,7 +558,7 @@ async def test_logged_error_does_not_contain_the_token(aiohttp_client, hosted):
         raise RuntimeError("broken")
 
     hosted.page = broken
-    outer = web.Application(middlewares=[request_ids, problems])
+    outer = web.Application(middlewares=[Entrance().enter])
     outer[pull_requests.HOSTED] = hosted
     outer[COUNT_BOUND] = ignore_bounds
     outer[pull_requests.PAGE_TURNS] = pull_requests.page_turns(ignore_bounds)

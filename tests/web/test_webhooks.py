@@ -25,7 +25,8 @@ from service.projections import all_projections
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
 from service.web.api import webhooks
 from service.web.http.app_keys import MENTION, STORE, VIEWS
-from service.web.http.problems import BODY_SECONDS, problems, request_ids
+from service.web.http.entrance import Entrance
+from service.web.http.problems import BODY_SECONDS
 from tests.fakes.hooks import signed
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -42,7 +43,7 @@ async def store(tmp_path):
 async def client(store, tmp_path, aiohttp_client):
     views = await Views.open(tmp_path / "views.db", store, all_projections())
     following = asyncio.create_task(views.run())
-    app = web.Application(middlewares=[request_ids, problems])
+    app = web.Application(middlewares=[Entrance().enter])
     app[STORE], app[VIEWS], app[BODY_SECONDS] = store, views, 1.0
     app[MENTION] = "docsmith"
     app.add_routes(webhooks.routes)
@@ -77,7 +78,7 @@ async def test_outcome_that_is_unknown_has_a_code(aiohttp_client):
     async def record(_request):
         raise OutcomeUnknown("events.db: disk I/O error")
 
-    app = web.Application(middlewares=[request_ids, problems])
+    app = web.Application(middlewares=[Entrance().enter])
     app.router.add_post("/", record)
     async with (await aiohttp_client(app)).post("/") as response:
         body = await response.json()

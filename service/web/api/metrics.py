@@ -27,7 +27,7 @@ from service.queries.backlog import read_backlog
 from service.runtime.system import now
 from service.streams import JOBS, THREADS, decoded
 from service.web.http.client_address import client_address
-from service.web.http.problems import Handler
+from service.web.http.entrance import STARTED
 from service.web.http.routes import route_of
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -39,7 +39,6 @@ LOOK_SECONDS = 0.05
 ENDS = {"job-completed": "completed", "job-failed": "failed"}
 
 IS_STREAM = web.RequestKey("is_stream", bool)
-STARTED = web.RequestKey("started", float)
 
 
 class Metrics:
@@ -100,21 +99,13 @@ class Metrics:
         )  # fmt: skip
         self._gauges = {name: Gauge(f"docsmith_{name}", told, registry=registry) for name, told in GAUGES.items()}
 
-    @web.middleware
-    async def measure(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        started = request[STARTED] = time.perf_counter()
-        status = "cut"
-        try:
-            response = await handler(request)
-            status = str(response.status)
-            return response
-        finally:
-            if request.get(IS_STREAM):
-                self._streams.dec()
-            else:
-                method = request.method if request.method in METHODS else "other"
-                seconds = time.perf_counter() - started
-                self._requests.labels(method, route_of(request), status).observe(seconds)
+    def measure(self, request: web.Request, route: str, status: int, seconds: float) -> None:
+        """Count an answer that has ended; status 0: it was cut off."""
+        if request.get(IS_STREAM):
+            self._streams.dec()
+        else:
+            method = request.method if request.method in METHODS else "other"
+            self._requests.labels(method, route, status or "cut").observe(seconds)
 
     async def note_stream(self, request: web.Request, response: web.StreamResponse) -> None:
         """A signal before every answer's head. A stream is what has no body yet, whatever it is called: older chat

@@ -8,7 +8,6 @@ data, so that a developer sees the reason.
 from aiohttp import web
 
 from service.web.http.access import ORIGINS
-from service.web.http.problems import Handler
 from service.web.http.routes import FOR_BROWSERS
 
 ALLOW_HEADERS = (
@@ -20,19 +19,21 @@ EXPOSE_HEADERS = "X-Thread-Id, X-Thread-Key, X-Message-Id, X-Request-Id, Retry-A
 MAX_AGE_SECONDS = 7200
 
 
-@web.middleware
-async def cors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Preflights are answered without a key. The headers themselves are set by ``allow_origin``."""
-    if request.method == "OPTIONS" and request.path.startswith(FOR_BROWSERS) and "Origin" in request.headers:
-        return web.Response(
-            status=204,
-            headers={
-                "Access-Control-Allow-Methods": ALLOW_METHODS,
-                "Access-Control-Allow-Headers": ALLOW_HEADERS,
-                "Access-Control-Max-Age": str(MAX_AGE_SECONDS),
-            },
-        )
-    return await handler(request)
+def is_preflight(request: web.Request) -> bool:
+    """Return whether a browser asks what a page of another origin may send."""
+    return request.method == "OPTIONS" and request.path.startswith(FOR_BROWSERS) and "Origin" in request.headers
+
+
+def preflight() -> web.Response:
+    """Return the answer to a preflight, which needs no key. ``allow_origin`` adds the origin to it."""
+    return web.Response(
+        status=204,
+        headers={
+            "Access-Control-Allow-Methods": ALLOW_METHODS,
+            "Access-Control-Allow-Headers": ALLOW_HEADERS,
+            "Access-Control-Max-Age": str(MAX_AGE_SECONDS),
+        },
+    )
 
 
 def allow_origin(request: web.Request, response: web.StreamResponse) -> None:

@@ -1,13 +1,11 @@
-"""Errors as problem details (RFC 9457), request ids, and the reading of bodies.
+"""Errors as problem details (RFC 9457), and the reading of bodies.
 
 ``error`` repeats ``detail``: older clients read that field, and chat clients show the whole body to people, so both are
 one short plain sentence.
 """
 
 import asyncio
-import random
 import re
-import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
@@ -106,7 +104,6 @@ SENTENCES = {
 
 REQUEST_ID = web.RequestKey("request_id", str)
 ACTOR = web.RequestKey("actor", str)
-SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
 
 
 class FieldProblem(Struct, frozen=True):
@@ -188,7 +185,6 @@ def status_of(error: ServiceError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
-@web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every failure before the answer has begun becomes a problem; after that the connection is cut."""
     try:
@@ -237,37 +233,6 @@ def _of_service_error(request: web.Request, error: ServiceError) -> web.Response
         headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
     errors = error.problems if isinstance(error, Invalid) else ()
     return problem(request, status_of(error), error.code, str(error), errors=errors, headers=headers)
-
-
-def new_request_id() -> str:
-    """96 random bits: they distinguish requests, and open nothing, so no system call is made for them."""
-    return f"req_{_random.getrandbits(96):024x}"
-
-
-_random = random.Random()  # noqa: S311  (as its docstring says)
-
-
-@web.middleware
-async def request_ids(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Each request has an id: the caller's, if sane, else ours; in the answer, in logs, in event metadata."""
-    theirs = request.headers.get("X-Request-Id", "")
-    request[REQUEST_ID] = theirs if theirs and SANE_REQUEST_ID.fullmatch(theirs) else new_request_id()
-    started = time.perf_counter()
-    status = 0
-    try:
-        response = await handler(request)
-        status = response.status
-        return response
-    finally:
-        log.info(
-            "request",
-            method=request.method,
-            path=route_of(request),
-            status=status or "cut",
-            milliseconds=round((time.perf_counter() - started) * 1000, 1),
-            request_id=request[REQUEST_ID],
-            actor=request.get(ACTOR, ""),
-        )
 
 
 def name_request(request: web.Request, response: web.StreamResponse) -> None:

@@ -1,0 +1,74 @@
+"""The one middleware of every request: its id, its connection's clocks, its span, its problems, its log line.
+
+One, since each middleware of its own costs a short request what its answer's head costs.
+"""
+
+import random
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from service.ports.tracer import Tracer
+from service.runtime.logs import RequestLine, log_request
+from service.web.http.connections import Connection
+from service.web.http.cors import is_preflight, preflight
+from service.web.http.problems import ACTOR, REQUEST_ID, Handler, problems
+from service.web.http.routes import route_of
+from service.web.http.tracing import traced
+
+SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
+STARTED = web.RequestKey("started", float)
+"""On the clock of ``time.perf_counter``."""
+
+Measure = Callable[[web.Request, str, int, float], None]
+"""Called when an answer has ended, with the route, the status (0 when it was cut off) and the seconds."""
+
+
+class Entrance:
+    """The outermost middleware."""
+
+    def __init__(self, tracer: Tracer | None = None, measure: Measure | None = None) -> None:
+        self._tracer = tracer if tracer is not None and tracer.is_on else None
+        self._measure = measure
+
+    @web.middleware
+    async def enter(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request. Its id is the caller's, if sane, else ours: in the answer, in logs, in event metadata."""
+        started = request[STARTED] = time.perf_counter()
+        theirs = request.headers.get("X-Request-Id")
+        request_id = theirs if theirs and SANE_REQUEST_ID.fullmatch(theirs) else new_request_id()
+        request[REQUEST_ID] = request_id
+        connection = request.protocol  # aiohttp's own, in a test
+        if isinstance(connection, Connection):
+            connection.begin()
+        status = 0
+        try:
+            if is_preflight(request):
+                response: web.StreamResponse = preflight()
+            elif self._tracer is None:
+                response = await problems(request, handler)
+            else:
+                response = await traced(self._tracer, request, handler)
+            status = response.status
+            return response
+        finally:
+            if isinstance(connection, Connection):
+                connection.end()
+            route, seconds = route_of(request), time.perf_counter() - started
+            if self._measure is not None:
+                self._measure(request, route, status, seconds)
+            actor, milliseconds = request.get(ACTOR, ""), round(seconds * 1000, 1)
+            log_request(
+                RequestLine(request.method, route, status or "cut", milliseconds, request_id, actor, datetime.now(UTC))
+            )
+
+
+def new_request_id() -> str:
+    """96 random bits: they distinguish requests, and open nothing, so no system call is made for them."""
+    return f"req_{_random.getrandbits(96):024x}"
+
+
+_random = random.Random()  # noqa: S311  (as its docstring says)

@@ -20,6 +20,9 @@ from eventstore.events import DEFAULT_METADATA, Metadata, NewEvent, RecordedEven
 
 E = TypeVar("E")
 
+VERSION_MARK = "\x1f"
+"""Between a type and its schema version in the keys of ``Codec.folders``. No tag has it."""
+
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 """Turns an event's fields as one schema version had them into those of the next; may change its argument.
 
@@ -44,20 +47,30 @@ class Codec(Generic[E]):
         self._by_tag: dict[str, _Shape] = {}
         for struct in _members(union_types):
             shape = _Shape(struct, upcasters.get(_tag(struct), ()))
+            if VERSION_MARK in shape.tag:
+                raise TypeError(f"the tag {shape.tag!r} has the character U+001F: leave it out")
             if shape.tag in self._by_tag:
                 raise TypeError(f"the tag {shape.tag} is used twice")
             self._by_class[struct] = self._by_tag[shape.tag] = shape
-        if unknown := upcasters.keys() - self._by_tag.keys():
+        self._types = frozenset(self._by_tag)
+        if unknown := upcasters.keys() - self._types:
             raise TypeError(f"upcasters for unknown tags: {', '.join(sorted(unknown))}")
         self.decoders: Mapping[str, tuple[int, Callable[[bytes], E]]] = {
             tag: (shape.version, shape.decoder.decode) for tag, shape in self._by_tag.items()
         }
         """By tag: its current schema version, and what decodes data of that version without personal fields."""
+        self.folders: Mapping[str, Callable[[bytes], E]] = {
+            tag if shape.version == 1 else f"{tag}{VERSION_MARK}{shape.version}": shape.decoder.decode
+            for tag, shape in self._by_tag.items()
+        }
+        """What decodes data without personal fields, by type and schema version in one key: a type alone stands for
+        version 1 of its shape.
+        """
 
     @property
     def types(self) -> frozenset[str]:
         """Return the tags it knows."""
-        return frozenset(self._by_tag)
+        return self._types
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, type[Struct]]]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from eventstore.codec import Codec
+from eventstore.codec import VERSION_MARK, Codec
 from eventstore.errors import StoreCorrupt, Undecodable, UnknownEventType
 from eventstore.events import Metadata, RecordedEvent
 from eventstore.vault import Key, Vault
@@ -55,32 +55,40 @@ def fold_rows(
     """Return the state, and the version, after rows that follow the given version of a stream; and the version of the
     first of them that is damaged, or 0.
 
-    A row is the type, the data as bytes and, when nothing is sealed, the schema version; else the bytes of schema
-    version, a space, the length of the id in bytes, a space, the id and what is sealed. There are so few columns
-    because their number is most of the cost of reading a row. Raise Undecodable.
+    A row is a kind and the data as bytes. When nothing is sealed, the kind is a key of ``Codec.folders``; else the
+    bytes of schema version, a space, the length of the type in bytes, a space, the length of the id, a space, the type,
+    the id and what is sealed. There are so few columns because their number is most of the cost of reading a row.
+    Raise Undecodable.
     """
-    decoders, encoded_stream = codec.decoders, stream.encode()
-    unknown = (0, None)
+    folders, encoded_stream = codec.folders, stream.encode()
     first_damaged = 0
-    for type_, data, rest in rows:
+    for kind, data in rows:
         version += 1  # they have no gaps
-        current, decode = decoders.get(type_, unknown)
-        if decode is None:
-            continue
+        decode = folders.get(kind)
+        type_ = kind
         try:
-            if rest == current:
+            if decode is not None:
                 event = decode(data)
-            elif isinstance(rest, int):
-                event = codec.decode_stored(type_, rest, data, None, erased=False)
+            elif isinstance(kind, str):
+                type_, _, number = kind.partition(VERSION_MARK)
+                if not number.isdecimal():
+                    type_, number = kind, "1"
+                event = codec.decode_stored(type_, int(number), data, None, erased=False)
             else:
-                schema_version, length, both = rest.split(b" ", 2)
-                id_, sealed = both[: int(length)], both[int(length) :]
+                number, type_length, id_length, both = kind.split(b" ", 3)
+                id_at = int(type_length)
+                sealed_at = id_at + int(id_length)
+                type_ = both[:id_at].decode()
+                if type_ not in codec.types:
+                    continue
                 key = vault.find(stream)
-                personal, damaged = (None, False) if key is None else _opened(key, sealed, encoded_stream, version, id_)
+                personal, damaged = None, False
+                if key is not None:
+                    personal, damaged = _opened(key, both[sealed_at:], encoded_stream, version, both[id_at:sealed_at])
                 if damaged:
                     first_damaged = first_damaged or version
                 event = codec.decode_stored(
-                    type_, int(schema_version), data, personal, erased=personal is None, damaged=damaged
+                    type_, int(number), data, personal, erased=personal is None, damaged=damaged
                 )
         except UnknownEventType:
             continue

@@ -10,8 +10,9 @@ _COLUMNS = (
 )
 """The casts save decoding text only to encode it again."""
 _FOLDED_COLUMNS = (
-    "type, CAST(data AS BLOB), CASE WHEN sealed IS NULL THEN schema_version"
-    " ELSE CAST(schema_version || ' ' || length(CAST(id AS BLOB)) || ' ' || id || sealed AS BLOB) END"
+    "CASE WHEN sealed IS NULL THEN CASE schema_version WHEN 1 THEN type ELSE type || x'1f' || schema_version END"
+    " ELSE CAST(schema_version || ' ' || length(CAST(type AS BLOB)) || ' ' || length(CAST(id AS BLOB)) || ' ' || type"
+    " || id || sealed AS BLOB) END, CAST(data AS BLOB)"
 )
 
 Rows = Iterable[tuple[Any, ...]]

@@ -180,4 +180,6 @@ def test_shapes_need_a_tag_of_their_own():
             Codec(shapes)
     with pytest.raises(TypeError, match="upcasters"):
         Codec(Plain, upcasters={"other": []})
+    with pytest.raises(TypeError, match=r"U\+001F"):
+        Codec(msgspec.defstruct("Marked", [], tag="plain\x1f2", frozen=True))
     assert Codec((Plain, Empty | Asked)).types == {"plain", "empty", "asked"}

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventstore import NewEvent, SubjectErased
+from eventstore import Codec, NewEvent, SubjectErased
 from tests.eventstore.backends import start_appender
-from tests.eventstore.shapes import CODEC, Counted, Noted, counted, evolve, noted, numbers, take
+from tests.eventstore.shapes import CODEC, Counted, Noted, TestEvent, counted, evolve, noted, numbers, take
 
 MANY = 5_000
 """More than a store hands to its subscribers from memory."""
@@ -59,6 +59,26 @@ async def test_personal_fields_are_folded_whatever_the_ids_look_like(store):
         "note-1", CODEC, lambda texts, event: (*texts, event.text) if isinstance(event, Noted) else texts, ()
     )
     assert texts.state == tuple(f"text {number}" for number in range(len(ids)))
+
+
+async def test_fold_reads_each_schema_version_sealed_or_not(store):
+    def renamed(fields: dict[str, object]) -> dict[str, object]:
+        return {"by": fields.pop("amount")} if "amount" in fields else fields
+
+    codec: Codec[TestEvent] = Codec(TestEvent, upcasters={"counted": [renamed], "noted": [dict]})
+    new = [
+        NewEvent("counted", b'{"amount":1}'),
+        codec.encode(Counted(10)),
+        NewEvent("counted", b'{"by":100}', schema_version=3),
+        NewEvent("unknown", b"{}", schema_version=2),
+        NewEvent("unknown", b"{}", b'{"text":"sealed"}'),
+        noted(1, "old"),
+        codec.encode(Noted(2, "new")),
+    ]
+    await store.append("tally-1", new, expected_version=0)
+    folded = await store.fold_stream("tally-1", codec, lambda seen, event: (*seen, event), ())
+    assert folded.state == (Counted(1), Counted(10), Noted(1, "old"), Noted(2, "new"))
+    assert folded.version == 7
 
 
 async def test_a_stream_that_is_folded_again_begins_where_it_ended(store):

@@ -115,7 +115,14 @@ def test_words_pass_at_once():
     assert guard.feed("` it [he") == "`x` it "
     assert guard.feed("re](/a) now") == "[here](/a) now"
     assert guard.feed(", at @ once") == ", at @ once"
+    assert guard.feed(" as @kite is") == " as @kite is"
     assert guard.feed("\n```sh\nrun <x") == "\n```sh\nrun <x"
+
+
+def test_word_with_at_is_no_address_in_long_line():
+    line = "a word or two " * 80
+    assert guarded(line + "and @kite.example") == line + "and @kite.example"
+    assert guarded(line + "and me@kite.example") == line + "and me`@kite.example`"
 
 
 pieces = st.sampled_from(

@@ -38,8 +38,10 @@ _BACKSLASH = "\\"
 _NO_WIDTH = "\u200b"
 # The look ahead spares most letters the alternatives.
 _SPECIAL = re.compile(rf"[\\`~\[\]<!&@\n]|(?=[hfw:.])(?:{links.SCHEME}|{links.IN_WORD})", re.IGNORECASE)
-_QUIET = re.compile(r"(?:[^\\`~\[\]<!&@\n:/.]|(?<![wW])\.)+")
-"""Neither anything special, nor an address, nor the end of what may begin one, but for its last letters."""
+_QUIET = re.compile(r"(?:[^\\`~\[\]<!&@\n:/.]|(?<![wW])\.|(?<= )@)+")
+"""Neither anything special, nor an address, nor the end of what may begin one, but for its last letters. A word that
+begins with ``@`` is none.
+"""
 _PLAIN_LABEL = re.compile(r"(?!.*\b(?:www|https?|ftp)$)(?:\w|\w[\w ,.'+/-]*\w|(`+)[^`]+\1)", re.IGNORECASE)
 """Words that mean the same without their brackets."""
 
@@ -383,7 +385,8 @@ class MarkupGuard:
 
     def _at(self, final: bool) -> bool:
         """At ``@``: of what may be an address for mail, whose name has been sent."""
-        found = links.MAIL_NAME.search(self._line[-links.MAX_MAIL_NAME :])
+        is_known = len(self._line) < lines.LINE_CHARACTERS
+        found = links.MAIL_NAME.search(self._line[-links.MAX_MAIL_NAME :] if is_known else self._read)
         name = "" if found is None else found[0]
         if not name and not links.MAIL_NAME.search(self._out.last):
             self._out.emit(self._use(1))
@@ -395,9 +398,7 @@ class MarkupGuard:
         whole = found[0][:MAX_ADDRESS]
         follows = self._buffer[len(whole) : len(whole) + 1]
         self._use(len(whole))
-        if links.may_stay(
-            name if len(self._line) < lines.LINE_CHARACTERS else "", whole, follows, is_allowed_url=self._is_allowed_url
-        ):
+        if links.may_stay(name if is_known else "", whole, follows, is_allowed_url=self._is_allowed_url):
             self._out.emit(whole)
         else:
             self._as_code(whole)

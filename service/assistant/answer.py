@@ -10,7 +10,7 @@ greeting needs no passage.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from itertools import islice
 
@@ -44,6 +44,7 @@ from service.domain.threads.recorded_reply import FinishReason
 from service.domain.threads.replies import (
     INTERRUPTED,
     AnswerEvent,
+    LiveEvent,
     ModelFailure,
     ReplyBroken,
     ReplyDone,
@@ -83,15 +84,18 @@ async def answer(
     model: Model,
     settings: AnswerSettings = DEFAULT_SETTINGS,
     planner: Planner | None = None,
+    live: Callable[[LiveEvent], None] | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
     """Yield what follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
     Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest. An
-    empty reply of the model is asked for once more. ``planner``: None where no search is planned.
+    empty reply of the model is asked for once more. ``planner``: None where no search is planned. ``live`` gets most of
+    the text, and the verdicts on it, in the call that reads it from the provider; these are not yielded then.
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
         answering = _Answering(question, index, model, settings, planner)
+        answering.live = live
         async with aclosing(answering.run()) as events, aclosing(answering.checks.watch(events)) as checked:
             async for event in checked:
                 yield event
@@ -112,6 +116,7 @@ class _Answering:
         self._planner = planner
         self._settings = settings
         self._mark = mark_for(question.reply_id)
+        self.live: Callable[[LiveEvent], None] | None = None
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
         self._written = AnswerText(self._finder.urls.get, self._finder.addresses, self._finder.addresses.resolve)
@@ -223,6 +228,16 @@ class _Answering:
             raise empty_reply()
         self._calls = end.tool_calls if may_call else ()
 
+    def _take(self, text: str) -> bool:
+        """Give readers what becomes of a text at once; a long one, or one that may be withheld, goes the other way."""
+        if self.live is None or len(text) > MAX_PIECE or not self._transcript.shows_all_code:
+            return False
+        for event in self._transcript.feed_now(text):
+            self.live(event)
+            if (grown := self.checks.note(event)) is not None:
+                self.live(grown)
+        return True
+
     def _done(self, finish: FinishReason) -> ReplyDone:
         written, is_short = self._written, is_small_talk(self._question.text)
         answered = not written.says_unanswered and (bool(written.cited) or is_short)
@@ -246,7 +261,15 @@ class _Answering:
             tools = (SEARCH, READ_PAGE) if may_call else ()
             begun = self._transcript.begun
             going_on = Continuation(begun, continue_request()) if begun else None
-            request = ModelRequest(messages, tools, budget.reply_tokens, grounding, going_on, reports_waits=True)
+            request = ModelRequest(
+                messages,
+                tools,
+                budget.reply_tokens,
+                grounding,
+                going_on,
+                reports_waits=True,
+                on_text=self._take,
+            )
             async with open_reply(self._model, request) as chunks:
                 async for chunk in chunks:
                     yield chunk

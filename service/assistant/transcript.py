@@ -91,15 +91,26 @@ class Transcript:
         self._joint = Joint(self.begun) if self.begun else None
         self._shown_before = len(self._shown)
 
+    @property
+    def shows_all_code(self) -> bool:
+        return self._withholder is None
+
     async def feed(self, text: str) -> Given:
         """Return what to give for a piece of the model's text."""
-        if self._joint is not None:
-            text = self._joint.feed(text)
-        return self._given(await self._without_withheld(self._written.feed(text)))
+        if self._withholder is None:
+            return self.feed_now(text)
+        return self._given(await self._without_withheld(self._safe(text)))
+
+    def feed_now(self, text: str) -> Sequence[TextDelta | Thought]:
+        """The same where all code is shown, without a wait."""
+        return self._given(self._safe(text))
+
+    def _safe(self, text: str) -> str:
+        return self._written.feed(text if self._joint is None else self._joint.feed(text))
 
     async def end_call(self, end: ModelEnd, *, is_filtered: bool = False, may_call: bool = True) -> Given:
         """Return what to give at the end of a call. ``may_call``: whether the calls that it made are carried out."""
-        events = [*self._given(await self._without_withheld(self._paused()))]
+        events: list[TextDelta | Thought | CallEnded] = [*self._given(await self._without_withheld(self._paused()))]
         self.usage += end.usage
         self.model = end.model
         raw = self._written.take_raw()
@@ -178,9 +189,9 @@ class Transcript:
                 self.finish = "stop"
         return True
 
-    def _given(self, shown: str) -> Given:
+    def _given(self, shown: str) -> list[TextDelta | Thought]:
         """Return the parts of the model's text: its reasoning, which no reader sees, and the text that is shown."""
-        events: list[TextDelta | Thought | CallEnded] = []
+        events: list[TextDelta | Thought] = []
         if thought := self._written.take_thoughts():
             events.append(Thought(thought))
         if shown:

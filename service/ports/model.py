@@ -132,6 +132,11 @@ class ModelRequest(Struct, frozen=True):
     """Whether the reply has a ``ModelWaiting`` before each wait that a person would notice."""
     on_usage: Callable[[Usage], None] | None = None
     """Called when the reply is closed before its end, with what it has used, where the provider has said so by then."""
+    on_text: Callable[[str], bool] | None = None
+    """Takes text of the reply and returns True, or leaves it and returns False; text that is left, or never offered, is
+    a ``ModelText``. The first text of a reply always is, so those around a model know that its reply has begun. Each
+    generator that a text comes through costs about as much as reading it, and there are ten of them.
+    """
 
 
 class ModelText(Struct, frozen=True):

@@ -60,6 +60,7 @@ from service.domain.threads.replies import (
     ReplyOpened,
     ReplyReplay,
     SearchFinished,
+    SentencesChecked,
     TextDelta,
     Thought,
     merged,
@@ -73,6 +74,7 @@ from service.runtime.system import now
 from service.streams import THREADS, decoded
 from service.workers.broadcast import Broadcast, Topic
 from service.workers.fair_slots import reply_slots
+from service.workers.live_text import LiveText, ReplyTooLong
 from service.workers.orphans import Orphans
 from service.workers.reply_writer import REPLIES_OF_A_MOMENT, ReplyWriter, segment_seconds
 from service.workers.retry import retry_while_unavailable
@@ -89,8 +91,6 @@ HEEDED = frozenset(
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
 MAX_EARLIER_TURNS = 50
 """More than fits any prompt; the assistant takes what fits of them. The newest, and the very first."""
-MAX_REPLY_CHARACTERS = 200_000
-"""Several times what all calls of the model for one reply may write; a provider that goes on is cut off here."""
 INTERNAL = "Something went wrong on our side; it has been logged."
 RETURN_SECONDS = 60.0
 """How long, at least, a reply that has been taken over goes on without a reader: a page needs a moment to come back."""
@@ -349,30 +349,25 @@ class Replier:
             await writer.end(FailReply(reply_id, "text_damaged", TEXT_DAMAGED, now()))
             return
         flushing = asyncio.create_task(writer.run(), name="segments")
+        live = LiveText(topic, writer, characters)
         try:
-            async with aclosing(self._events(question, is_public=turn.reply.is_public)) as events:
-                async for given in events:
-                    event = given
-                    if isinstance(event, TextDelta | Thought):
-                        characters += len(event.text)
-                        if characters > MAX_REPLY_CHARACTERS:
-                            event = TOO_LONG
-                    await self._give(event, reply_id, topic, writer)
-                    if event is TOO_LONG:
-                        return
+            async with aclosing(self._events(question, live, is_public=turn.reply.is_public)) as events:
+                async for event in events:
+                    await self._give(event, reply_id, live)
+        except ReplyTooLong:
+            await self._give(TOO_LONG, reply_id, live)
         finally:
             flushing.cancel()
             await asyncio.wait([flushing])
             if not flushing.cancelled() and (error := flushing.exception()) is not None:
                 log.warning("segments were not written", kind=type(error).__name__)
 
-    async def _give(self, event: AnswerEvent, reply_id: str, topic: Topic[ReplyEvent], writer: ReplyWriter) -> None:
+    async def _give(self, event: AnswerEvent, reply_id: str, live: LiveText) -> None:
         """Record an event of an answer, and publish it where it is for readers."""
+        writer = live.writer
         match event:
-            case TextDelta():
-                writer.write(event.text, event.raw)
-            case Thought():
-                writer.think(event.text)
+            case TextDelta() | Thought() | SentencesChecked():
+                live(event)
                 return
             case ModelFailure():
                 failed = {"model": event.model, "code": event.code, "reason": event.reason}
@@ -407,7 +402,7 @@ class Replier:
                 await writer.end(FailReply(reply_id, code, message, now()))
             case _:
                 pass
-        topic.publish(event)
+        live.topic.publish(event)
 
     async def _repeat(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent]) -> ReplyProgress:
         """Publish what is on record of a reply, for its readers here, and return how far it has come."""
@@ -417,10 +412,10 @@ class Replier:
             topic.publish(published)
         return progress_of(events, reply_id)
 
-    def _events(self, question: Question, *, is_public: bool) -> AsyncGenerator[AnswerEvent, None]:
+    def _events(self, question: Question, live: LiveText, *, is_public: bool) -> AsyncGenerator[AnswerEvent, None]:
         context, spending = self._context, self._context.spending
         if spending is not None and spending.concerns(is_public=is_public):
-            return self._bounded_events(question, spending, is_public=is_public)
+            return self._bounded_events(question, live, spending, is_public=is_public)
         model, planner = context.models.for_assistant(), context.models.for_planning()
         return answer(
             question,
@@ -428,10 +423,11 @@ class Replier:
             model=model,
             settings=context.settings,
             planner=None if planner is None else Planner(planner),
+            live=live,
         )
 
     async def _bounded_events(
-        self, question: Question, spending: Spending, *, is_public: bool
+        self, question: Question, live: LiveText, spending: Spending, *, is_public: bool
     ) -> AsyncGenerator[AnswerEvent, None]:
         context, paid = (
             self._context,
@@ -447,6 +443,7 @@ class Replier:
                     model=budget.model,
                     settings=context.settings,
                     planner=None if planner is None else Planner(budget.within(planner)),
+                    live=live,
                 )
             ) as events,
         ):

@@ -163,8 +163,15 @@ class ReplyBudget:
                 request.on_usage(usage)
 
         written, has_begun = 0, False
+
+        def on_text(text: str) -> bool:
+            nonlocal written
+            is_taken = request.on_text is not None and request.on_text(text)
+            written += len(text) if is_taken else 0
+            return is_taken
+
         try:
-            async with open_reply(model, replace(request, on_usage=on_usage)) as chunks:
+            async with open_reply(model, replace(request, on_usage=on_usage, on_text=on_text)) as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, ModelText):
                         written, has_begun = written + len(chunk.text), True

@@ -7,6 +7,7 @@ import json
 from contextlib import aclosing
 
 import pytest
+from msgspec.structs import replace
 
 from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, ModelText
 
@@ -50,6 +51,18 @@ class ModelContract:
     async def test_a_reply_may_be_closed_before_its_end(self, model, request_for_text):
         async with aclosing(model.reply(request_for_text)) as chunks:
             assert isinstance(await anext(chunks), ModelText)
+
+    async def test_text_behind_the_first_may_be_taken(self, model, request_for_text):
+        alone = await chunks_of(model, request_for_text)
+        taken: list[str] = []
+        first, *rest, _ = await chunks_of(model, replace(request_for_text, on_text=lambda text: not taken.append(text)))
+        assert first == alone[0]
+        assert not (taken and rest)
+        assert _text([first, *rest]) + "".join(taken) == _text(alone)
+
+    async def test_text_that_is_not_taken_is_a_chunk(self, model, request_for_text):
+        alone = await chunks_of(model, request_for_text)
+        assert await chunks_of(model, replace(request_for_text, on_text=lambda _: False)) == alone
 
     async def test_two_replies_at_once_do_not_mix(self, model, request_for_text):
         alone = await chunks_of(model, request_for_text)

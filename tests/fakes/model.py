@@ -68,8 +68,9 @@ class FakeModel:
         try:
             if said.waits and request.reports_waits:
                 yield ModelWaiting(said.waits)
-            for piece in re.findall(r"\s*\S+\s*|\s+", said.text):
-                yield ModelText(piece)
+            for number, piece in enumerate(re.findall(r"\s*\S+\s*|\s+", said.text)):
+                if not number or request.on_text is None or not request.on_text(piece):
+                    yield ModelText(piece)
             if said.breaks_off is not None:
                 raise said.breaks_off
             reason = said.reason or ("tool_calls" if said.calls else "stop")

@@ -17,13 +17,8 @@ from service.domain.threads.threads import Absent, PostMessage, StartThread, dec
 from service.ports.model import ModelEnd, ModelText
 from service.streams import THREADS
 from service.workers.broadcast import Broadcast
-from service.workers.replier import (
-    MAX_EARLIER_TURNS,
-    MAX_REPLY_CHARACTERS,
-    Replier,
-    ReplyContext,
-    question_of,
-)
+from service.workers.live_text import MAX_REPLY_CHARACTERS
+from service.workers.replier import MAX_EARLIER_TURNS, Replier, ReplyContext, question_of
 from service.workers.reply_writer import segment_seconds
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex

@@ -188,6 +188,11 @@ class LitellmModel:
                     source = await self._source(library, facts, request, exchange)
                     # No generator of its own: each one that a piece goes through costs about as much as reading it.
                     while (texts := await source.read()) is not None:
+                        if has_begun and request.on_text is not None:
+                            text = "".join(texts)
+                            if request.on_text(text):
+                                written += len(text)
+                                continue
                         for text in texts:
                             has_begun = True
                             written += len(text)

@@ -77,6 +77,11 @@ class SentenceChecker:
         return tuple(self._checks)
 
     @property
+    def checked(self) -> int:
+        """Return the number of verdicts so far."""
+        return len(self._checks)
+
+    @property
     def summary(self) -> ReplyChecks:
         counts = Counter(check.status for check in self._checks)
         return ReplyChecks(

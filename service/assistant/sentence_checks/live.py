@@ -53,16 +53,21 @@ class LiveChecks:
                     yield replace(event, checks=checks.recorded)
                     return
                 yield event
-                if isinstance(event, TextDelta):
-                    self._units += self._checker.feed(event.text)
-                if self._units:
-                    self._begin()
-                if (grown := self._grown()) is not None:
+                if (grown := self.note(event)) is not None:
+                    yield grown
                     yield grown
         finally:
             if self._work is not None and not self._work.done():
                 self._work.cancel()
                 await asyncio.wait([self._work])
+
+    def note(self, event: AnswerEvent) -> SentencesChecked | None:
+        """Read an event that readers have, and return the verdicts where enough of them are new."""
+        if isinstance(event, TextDelta):
+            self._units += self._checker.feed(event.text)
+        if self._units:
+            self._begin()
+        return self._grown()
 
     def _begin(self) -> None:
         if self._work is None or self._work.done():
@@ -85,7 +90,7 @@ class LiveChecks:
         """Return the verdicts when there are enough new ones, and no thread works on them."""
         if self._work is None or not self._work.done():
             return None
-        known = len(self._checker.checks)
+        known = self._checker.checked
         if known - self._published <= self._published // GROWTH:
             return None
         self._published = known

@@ -133,6 +133,8 @@ class ModelFailure(Struct, frozen=True, tag="model-failure"):
 
 AnswerEvent = ReplyEvent | Thought | CallEnded | ModelFailure
 """Events that the assistant yields."""
+LiveEvent = TextDelta | Thought | SentencesChecked
+"""Those that come with nearly each piece of a model's text."""
 
 
 INTERRUPTED = "The answer was interrupted; ask again in a moment."

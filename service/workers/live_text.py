@@ -1,0 +1,34 @@
+"""The text of a reply under way, on its last step: to its record and to its readers."""
+
+from service.domain.threads.replies import LiveEvent, ReplyEvent, SentencesChecked, Thought
+from service.workers.broadcast import Topic
+from service.workers.reply_writer import ReplyWriter
+
+MAX_REPLY_CHARACTERS = 200_000
+"""Several times what all calls of the model for one reply may write; a provider that goes on is cut off here."""
+
+
+class ReplyTooLong(Exception):
+    """The provider goes on and on."""
+
+
+class LiveText:
+    """Takes each piece in the call that made it, as ``service.assistant.answer`` hands it on."""
+
+    def __init__(self, topic: Topic[ReplyEvent], writer: ReplyWriter, characters: int) -> None:
+        """``characters``: the length of what an earlier process has sent."""
+        self.topic, self.writer, self._characters = topic, writer, characters
+
+    def __call__(self, event: LiveEvent) -> None:
+        """Record the event, and publish it where it is for readers. Raises ReplyTooLong."""
+        if isinstance(event, SentencesChecked):
+            self.topic.publish(event)
+            return
+        self._characters += len(event.text)
+        if self._characters > MAX_REPLY_CHARACTERS:
+            raise ReplyTooLong
+        if isinstance(event, Thought):
+            self.writer.think(event.text)
+            return
+        self.writer.write(event.text, event.raw)
+        self.topic.publish(event)

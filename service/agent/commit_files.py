@@ -14,6 +14,10 @@ from service.retrieval.site.navigation import Layout
 
 MAX_KEPT_BYTES = 96 << 20
 """Limit for all commits together, as ``CommitFiles.weight`` estimates them: two commits of a site of 15,000 pages."""
+MAX_CHARACTERS = 96 << 20
+"""Limit for the texts of all jobs together; those of a site of 15,000 pages have 60 million."""
+TEXTS_SECONDS = 900.0
+"""For which texts are kept after the last job began: jobs often come one after another."""
 FILE_BYTES = 700
 """Memory of one file's path, id and names."""
 
@@ -43,15 +47,46 @@ class CommitFiles:
         return FILE_BYTES * len(self.by_path) + (self.site.weight if self.site is not None else 0)
 
 
-class KnownCommits:
-    """The files of the commits that were asked for last."""
+class Texts:
+    """Texts of files by blob, None for what is not text. The oldest go when they are too many."""
 
-    def __init__(self, kept_bytes: int = MAX_KEPT_BYTES) -> None:
+    def __init__(self, characters: int) -> None:
+        self._most = characters
+        self._kept: dict[str, str | None] = {}
+        self._characters = 0
+
+    def __contains__(self, blob: str) -> bool:
+        return blob in self._kept
+
+    def get(self, blob: str) -> str | None:
+        return self._kept.get(blob)
+
+    def keep(self, blob: str, text: str | None) -> None:
+        self._characters += len(text or "") - len(self._kept.pop(blob, None) or "")
+        self._kept[blob] = text
+        while self._characters > self._most and len(self._kept) > 1:
+            self._characters -= len(self._kept.pop(next(iter(self._kept))) or "")
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._characters = 0
+
+
+class KnownCommits:
+    """The files of the commits that were asked for last, and texts of the documentation's."""
+
+    def __init__(self, kept_bytes: int = MAX_KEPT_BYTES, characters: int = MAX_CHARACTERS) -> None:
+        self.texts = Texts(characters)
+        """Shared by all jobs, so that a search of a large site need not read it again. A while after the last job
+        began they are let go.
+        """
+        self._letting_go: asyncio.TimerHandle | None = None
         self._kept_bytes = kept_bytes
         self._kept: dict[tuple[str, str, str, str], CommitFiles] = {}
 
     async def files(self, docs: DocsSource, source: Source, commit: str) -> CommitFiles:
         """Return a commit's files. Raise as ``DocsSource.list_files``, also where they are known already."""
+        self._let_go_later()
         listed = await docs.list_files(source, commit)
         key = (source.project_id, source.context, source.docs_folder, commit)
         known = self._kept.get(key)
@@ -62,6 +97,11 @@ class KnownCommits:
         while sum(one.weight for one in self._kept.values()) > self._kept_bytes:
             del self._kept[next(iter(self._kept))]
         return known
+
+    def _let_go_later(self) -> None:
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+        self._letting_go = asyncio.get_running_loop().call_later(TEXTS_SECONDS, self.texts.clear)
 
     def _last_read(self, key: tuple[str, str, str, str]) -> CommitFiles | None:
         """Return the newest commit of the same documentation whose pages are known."""

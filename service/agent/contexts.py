@@ -12,7 +12,7 @@ from msgspec import Struct
 from service.agent.loop.job_context import JobContext
 from service.agent.prompts import prompt
 from service.agent.tools.results import as_data
-from service.agent.tree import Limits, Tree
+from service.agent.tree import Tree
 from service.domain.errors import DiskFull, ServiceError
 from service.domain.jobs.decider import OpenContexts, OpenedContext, Running
 from service.ports.docs_source import Source
@@ -20,8 +20,6 @@ from service.ports.docs_source import Source
 FETCH_SECONDS = 300.0
 """For all contexts of a job together."""
 FETCHED_AT_ONCE = 2
-CONTEXT_LIMITS = Limits(cached_characters=16 << 20)
-"""A project may have many contexts, and several jobs at once."""
 MAX_TOP_ENTRIES = 40
 NOT_IN_TIME = f"It was not fetched within {FETCH_SECONDS:.0f} s."
 REMOVED = "It is no context repository of the project any more."
@@ -116,4 +114,4 @@ def _failed(opened: OpenedContext, problem: str) -> OpenedContext:
 
 async def _tree(source: Source, commit: str, context: JobContext) -> Tree:
     files = await context.known.files(context.docs, source, commit)
-    return Tree(context.docs, source, commit, files, limits=CONTEXT_LIMITS)
+    return Tree(context.docs, source, commit, files)

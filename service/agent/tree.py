@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.agent.commit_files import CommitFiles
+from service.agent.commit_files import CommitFiles, Texts
 from service.agent.guards.paths import is_hidden, is_navigation_above, is_under, normal_folder, normal_path
 from service.agent.guards.refused import Refused
 from service.domain.errors import Invalid, NotFound, Unavailable
@@ -27,8 +27,8 @@ class Limits(Struct, frozen=True):
     file_bytes: int = 1 << 20
     changed_bytes: int = 8 << 20
     changed_files: int = 400
-    cached_characters: int = 96 << 20
-    """Limit for texts that are kept in memory, so that a second search of a large site need not read it again."""
+    cached_characters: int = 16 << 20
+    """Limit for the texts of a tree that shares none."""
     compared_characters: int = 16 << 20
     """Limit for the texts of one commit's changes, after which no more files are read."""
 
@@ -51,7 +51,9 @@ class Tree:
         changes: Mapping[str, str | None] | None = None,
         *,
         limits: Limits = LIMITS,
+        texts: Texts | None = None,
     ) -> None:
+        """``texts``: those that are known; its own where there are none."""
         self.source = source
         self.commit = commit
         self.limits = limits
@@ -61,8 +63,7 @@ class Tree:
         self.files = files
         self._base = files.by_path
         self._changes: dict[str, str | None] = dict(changes or {})
-        self._texts: dict[str, str | None] = {}  # by blob; None is not text
-        self._cached = 0
+        self._texts = Texts(limits.cached_characters) if texts is None else texts
 
     # What there is. On a large site, walking all of its paths takes tens of milliseconds: callers do that in a thread.
 
@@ -230,7 +231,7 @@ class Tree:
                 return None
             except NotFound as error:
                 raise self._unsent(error) from None
-            self._keep(file.blob, decoded(content, self.limits.file_bytes))
+            self._texts.keep(file.blob, decoded(content, self.limits.file_bytes))
         return self._texts.get(file.blob)
 
     async def texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
@@ -254,13 +255,13 @@ class Tree:
                 elif (file := self._base.get(path)) is not None:
                     if file.blob not in self._texts:
                         missing.setdefault(file.blob, []).append(path)
-                    elif (text := self._texts[file.blob]) is not None:
+                    elif (text := self._texts.get(file.blob)) is not None:
                         found[path] = text
             if missing:
                 contents = await self._contents(list(missing))
                 limit = self.limits.file_bytes
                 for blob, text in (await asyncio.to_thread(_all_decoded, contents, limit)).items():
-                    self._keep(blob, text)
+                    self._texts.keep(blob, text)
                     if text is not None:
                         found.update(dict.fromkeys(missing[blob], text))
             yield found
@@ -305,12 +306,6 @@ class Tree:
             room, read = room - sum(len(text or "") for text in new.values()), read + len(some)
             texts |= new
         return replace(found, files=tuple(files[:read]), more=found.more + len(files) - read), texts
-
-    def _keep(self, blob: str, text: str | None) -> None:
-        self._texts[blob] = text
-        self._cached += len(text or "")
-        while self._cached > self.limits.cached_characters and len(self._texts) > 1:
-            self._cached -= len(self._texts.pop(next(iter(self._texts))) or "")
 
     def _advice(self, path: str) -> str:
         name = PurePosixPath(path).stem.lower()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from service.agent.commit_files import CommitFiles, KnownCommits
+from service.agent.commit_files import CommitFiles, KnownCommits, Texts
 from service.agent.guards import configurations
 from service.agent.guards.paths import checked_writable, is_under
 from service.agent.guards.refused import Refused
@@ -30,8 +30,9 @@ class Workspace(Tree):
         *,
         limits: Limits = LIMITS,
         merged: MergedCommit | None = None,
+        texts: Texts | None = None,
     ) -> None:
-        super().__init__(docs, source, commit, files, changes, limits=limits)
+        super().__init__(docs, source, commit, files, changes, limits=limits, texts=texts)
         self.merged = merged
         """The other parent, when the commit of the changes is a merge. The files are then those of both parents."""
         self._names = files.names.copied()
@@ -49,8 +50,9 @@ class Workspace(Tree):
         limits: Limits = LIMITS,
         known: KnownCommits | None = None,
     ) -> "Workspace":
-        files = await (known or KnownCommits()).files(docs, source, commit)
-        return cls(docs, source, commit, files, changes, limits=limits)
+        known = known or KnownCommits()
+        files = await known.files(docs, source, commit)
+        return cls(docs, source, commit, files, changes, limits=limits, texts=known.texts)
 
     # Changing: each returns the changes as values; the caller records them and calls ``apply``
 

@@ -5,6 +5,8 @@ import pytest
 from service.agent.checks import gates
 from service.agent.checks.links.links import Links
 from service.agent.commit_files import KnownCommits
+from service.agent.tools.arguments import Search
+from service.agent.tools.searching import search
 from service.agent.workspace import Workspace
 from tests.agent.journal import SOURCE
 from tests.fakes.docs_source import FakeDocsSource
@@ -70,7 +72,7 @@ async def test_next_commit_is_known_as_if_read_whole(changes, read):
 
 
 async def test_commits_beyond_the_limit_are_forgotten():
-    docs, known = Counting(SITE), KnownCommits(kept_bytes=5_000)
+    docs, known = Counting(SITE), KnownCommits(kept_bytes=5_000, characters=1)
     first = docs.branches["main"]
     await found_in(docs, {}, known, first)
     await found_in(docs, {}, known, docs.change("main", {"docs/c.md": "# C\n"}))
@@ -88,3 +90,20 @@ async def test_jobs_do_not_see_each_others_changes():
     assert await other.write("docs/New.md", "# Another\n")
     assert [link.path for link in await Links(other).broken()] == []
     assert [link.path for link in await Links(one).broken()] == ["docs/a.md"]
+
+
+async def searched(docs, known):
+    commit = (await docs.fetch(SOURCE)).base_commit
+    workspace = await Workspace.open(docs, SOURCE, commit, {}, known=known)
+    docs.read = 0
+    found = await search(workspace, None, "docs", Search("Part"))
+    return docs.read, found.result
+
+
+async def test_next_job_searches_texts_that_are_known():
+    docs, known, little = Counting(SITE), KnownCommits(), KnownCommits(characters=40)
+    first = await searched(docs, known)
+    assert first[0] == len(SITE)
+    assert await searched(docs, known) == (0, first[1])
+    assert (await searched(docs, little))[1] == first[1]
+    assert (await searched(docs, little))[0] > 0

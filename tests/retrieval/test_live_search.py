@@ -13,10 +13,18 @@ TEXTS = {
 }
 
 
+def add(search, texts):
+    search.add(texts, {path: text.lower() for path, text in texts.items()})
+
+
 def found(query, texts=TEXTS, known=(), limit=5):
     search = WordSearch(query)
-    search.add(dict(list(texts.items())[:2]))
-    search.add(dict(list(texts.items())[2:]))
+    search.add(
+        dict(list(texts.items())[:2]), {path: text.lower() for path, text in dict(list(texts.items())[:2]).items()}
+    )
+    search.add(
+        dict(list(texts.items())[2:]), {path: text.lower() for path, text in dict(list(texts.items())[2:]).items()}
+    )
     candidates = search.candidates(known)
     return search.ranked({path: texts[path] for path in candidates}, known, limit=limit)
 
@@ -63,5 +71,8 @@ def test_odd_queries_find_nothing_or_something_in_peace(query):
 
 def test_candidates_are_limited():
     search = WordSearch("word")
-    search.add({f"{n}.md": "word\n" for n in range(500)})
+    search.add(
+        {f"{n}.md": "word\n" for n in range(500)},
+        {path: text.lower() for path, text in {f"{n}.md": "word\n" for n in range(500)}.items()},
+    )
     assert len(search.candidates()) == MAX_CANDIDATES

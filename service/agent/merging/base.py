@@ -66,7 +66,8 @@ async def open_merged(
     sides = await _sides(context, merge.merge_base, head, merge.commit)
     together = MergedCommit(merge.commit, merge.merge_base)
     files = await asyncio.to_thread(lambda: CommitFiles(_merged_whole(sides, changes)))
-    return Workspace(context.docs, context.source, head, files, changes, merged=together)
+    texts = context.known.texts
+    return Workspace(context.docs, context.source, head, files, changes, merged=together, texts=texts)
 
 
 async def set_aside(state: Running, unresolved: Sequence[Problem], context: JobContext) -> SetMergeAside:

@@ -18,11 +18,12 @@ class Matches(Struct, frozen=True):
     """Number and text of the first few."""
 
 
-def find_text(texts: Mapping[str, str], query: str, *, exact: bool) -> list[Matches]:
-    wanted = query if exact else query.lower()
+def find_text(texts: Mapping[str, str], query: str, lowered: Mapping[str, str] | None = None) -> list[Matches]:
+    """Return where the query is. ``lowered``: the same texts in lower case, in which case plays no part."""
+    wanted = query if lowered is None else query.lower()
     found = []
     for path, text in texts.items():
-        searched = text if exact else text.lower()
+        searched = text if lowered is None else lowered[path]
         count = searched.count(wanted)
         if not count:
             continue

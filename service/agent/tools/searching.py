@@ -74,10 +74,16 @@ async def _text_matches(
         if room < 0:
             note = "Not all files were searched: they are too large together. Search in a folder.\n\n"
             break
-        matches += await asyncio.to_thread(find_text, texts, asked.query, exact=asked.exact)
-        if words is not None:
-            await asyncio.to_thread(words.add, texts)
+        matches += await asyncio.to_thread(_looked_through, texts, asked.query, words)
     return sorted(matches, key=lambda match: match.path), note
+
+
+def _looked_through(texts: Mapping[str, str], query: str, words: WordSearch | None) -> list[Matches]:
+    if words is None:
+        return find_text(texts, query)
+    lowered = {path: text.lower() for path, text in texts.items()}
+    words.add(texts, lowered)
+    return find_text(texts, query, lowered)
 
 
 async def _best_sections(tree: Tree, words: WordSearch, known: Sequence[str]) -> Sequence[LiveSection]:

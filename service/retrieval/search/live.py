@@ -63,13 +63,13 @@ class WordSearch:
         self._texts = 0
         self._characters = 0
 
-    def add(self, texts: Mapping[str, str]) -> None:
-        """Look for the words in some of the texts."""
+    def add(self, texts: Mapping[str, str], lowered: Mapping[str, str]) -> None:
+        """Look for the words in some of the texts, which are given in lower case, too."""
         for path, text in texts.items():
             self._texts += 1
             self._characters += len(text)
-            lowered, name = text.lower(), path.lower()
-            counts = tuple(lowered.count(one) + NAMED * (one in name) for one in self._needles)
+            searched, name = lowered[path], path.lower()
+            counts = tuple(searched.count(one) + NAMED * (one in name) for one in self._needles)
             if any(counts):
                 self._counts[path], self._lengths[path] = counts, len(text)
 

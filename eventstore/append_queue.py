@@ -59,7 +59,9 @@ class AppendQueue:
         queued = Queued(loop=self._loop)
         queued.writes = writes
         self._waiting.append(queued)
-        if not self._in_flight and not self._flush_is_due:
+        # Not while outcomes are being set: those who get theirs in the next turn would be late for this commit, and of
+        # a hundred writers each second commit would have but the first SET_AT_ONCE.
+        if not self._in_flight and not self._flush_is_due and not self._known:
             self._flush_soon()
         return queued
 

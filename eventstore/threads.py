@@ -41,15 +41,18 @@ class WriterThread:
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
-            appends, wants_events = work
-            result: Batch | BaseException
-            try:
-                result = self._log.commit(appends, wants_events=wants_events)
-            except BaseException as error:  # noqa: BLE001 - the appenders' edge: each of them gets it
-                result = error
-            with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it all who would listen
-                self._loop.call_soon_threadsafe(self._report, result)
+            self._commit(*work)
+            del work  # here and not when the next is due: to let a batch go takes as long as to begin one
             self._log.tidy()
+
+    def _commit(self, appends: Sequence[Sequence[Append]], wants_events: bool) -> None:
+        result: Batch | BaseException
+        try:
+            result = self._log.commit(appends, wants_events=wants_events)
+        except BaseException as error:  # noqa: BLE001 - the appenders' edge: each of them gets it
+            result = error
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it all who would listen
+            self._loop.call_soon_threadsafe(self._report, result)
 
 
 class ReaderThreads:

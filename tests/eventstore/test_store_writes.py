@@ -224,6 +224,18 @@ async def test_outcomes_of_a_large_batch_come_in_parts(store):
     assert max(Counter(of_turn).values()) <= 2 * SET_AT_ONCE  # the last of a batch, and the first of the next
 
 
+async def test_writers_in_step_share_each_commit(store):
+    writers = range(2 * SET_AT_ONCE - 1)
+
+    async def write(writer: int) -> None:
+        for number in range(3):
+            await store.append(f"note-{writer}", [noted(number)], expected_version=number)
+
+    await asyncio.gather(*(write(writer) for writer in writers))
+    commits = Counter(event.recorded_at for event in await store.read_all())
+    assert list(commits.values()) == [len(writers)] * 3
+
+
 # Appending again
 
 

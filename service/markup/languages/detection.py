@@ -11,7 +11,7 @@ take "configure de-duplication" for French.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from math import sqrt
@@ -32,6 +32,8 @@ in languages that share such words, as Dutch does, have less than half of that.
 """
 LEAST_EVIDENCE, CLEAR = 4.0, 1.5
 """Evidence for the language of a page, in words, and how often that of the next language it is."""
+KEPT_WORDS = 8_192
+"""Words whose weights are kept: most of what a site's pages say."""
 COMMON, UNCOMMON = 1.0, 0.6
 """Weights of the words that make a sentence, and of words that documentation is full of."""
 
@@ -186,7 +188,7 @@ def evidence(text: str) -> dict[str, float]:
                 language = "uk"
             return {language: float(of_script)}
     tables, scores = _tables(), defaultdict[str, float](float)
-    words = [tables.words.get(word, {}) or _ending(word) for word in _words(prose)]
+    words = (weights for word in _WORD.findall(prose.casefold()) for weights in _weights_of(word))
     for weights in (*words, *(tables.letters.get(letter, {}) for letter in {*prose.casefold()})):
         for language, weight in weights.items():
             scores[language] += weight
@@ -198,13 +200,14 @@ def _least(language: str, letters: int) -> float:
     return 1 if language in ("uk", "fa") else LEAST_OF_SCRIPT * letters
 
 
-def _words(prose: str) -> Iterable[str]:
-    for word in _WORD.findall(prose.casefold()):
-        if word not in _tables().words and (match := _ELIDED.fullmatch(word)) is not None:
-            yield f"{match['elided']}'"
-            yield match["word"]
-        else:
-            yield word
+@lru_cache(maxsize=KEPT_WORDS)
+def _weights_of(word: str) -> tuple[Mapping[str, float], ...]:
+    """Return the weights of a word, or of the two that it is."""
+    listed = _tables().words
+    parts = [word]
+    if word not in listed and (match := _ELIDED.fullmatch(word)) is not None:
+        parts = [f"{match['elided']}'", match["word"]]
+    return tuple(listed.get(part) or _ending(part) for part in parts)
 
 
 def _ending(word: str) -> Mapping[str, float]:

@@ -51,12 +51,12 @@ class KnownAddresses:
     def add(self, text: str) -> None:
         """Allow all addresses in the text."""
         text = text[:MAX_TEXT_CHARACTERS]
-        for match in _TARGET.finditer(text):
+        for match in _TARGET.finditer(text) if "](" in text or "=" in text else ():
             if len(self._known) < MAX_ADDRESSES:
                 self._known.add(match[1].rstrip("/"))
-        found = [_cut(match[0]) for match in _ADDRESS.finditer(text)]
+        found = [_cut(match[0]) for match in _ADDRESS.finditer(text)] if "://" in text else []
         found += ["https://" + _cut(match[0]) for match in _WWW.finditer(text)] if "www." in text.lower() else []
-        for match in _MAIL_HOST.finditer(text):
+        for match in _MAIL_HOST.finditer(text) if "@" in text else ():
             at = match.start()
             name = MAIL_NAME.search(text[max(0, at - _MAX_MAIL_NAME) : at])
             if name is not None:

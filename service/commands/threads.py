@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from eventstore import EventStore, Metadata, SubjectErased, execute
+from eventstore import EventStore, Executed, Metadata, SubjectErased, execute
 from service.domain.errors import NotFound
 from service.domain.threads.feedback import GiveFeedback
-from service.domain.threads.threads import PostMessage, StartThread, Thread, digest_of
+from service.domain.threads.threads import PostMessage, StartThread, Thread, ThreadEvent, ThreadState, digest_of
 from service.runtime.system import new_capability
 from service.streams import THREADS
 from service.views.projects import ProjectView
@@ -27,7 +27,8 @@ async def start_thread(
     command = StartThread(
         project.organization_id, project.id, project.domain, message.fp, digest_of(thread_key), message
     )
-    done = await execute(store, THREADS, thread_id, command, metadata=metadata)
+    new: Executed[ThreadState, ThreadEvent] = Executed((), THREADS.initial, position=0, version=0)
+    done = await execute(store, THREADS, thread_id, command, metadata=metadata, known=new)
     return PostedMessage(thread_id, thread_key, message.reply_id, done.position)
 
 

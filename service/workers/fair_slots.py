@@ -56,16 +56,17 @@ class FairSlots:
         self._numbers = count()
 
     @asynccontextmanager
-    async def held(self, owner: str, *, is_long: bool = False) -> AsyncIterator[None]:
-        """Wait for a slot, and hold it for the block."""
+    async def held(self, owner: str, *, is_long: bool = False) -> AsyncIterator[bool]:
+        """Wait for a slot, and hold it for the block; its value: whether it had to be waited for."""
         now = asyncio.get_running_loop().time()
         turn = _Turn(is_long=is_long, due=now + (LONG_WAITS_SECONDS if is_long else 0.0))
         queue = self._waiting[owner] = self._owners.setdefault(owner, _Owner())
         (queue.long if is_long else queue.short).append(turn)
         self._admit()
         try:
+            has_waited = not turn.granted.done()
             await turn.granted
-            yield
+            yield has_waited
         finally:
             if turn.is_held:
                 self._hold(queue, turn, -1)

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from eventstore import (
     CommandId,
     EventStore,
+    Loaded,
     RecordedEvent,
     StoreUnavailable,
     SubjectErased,
@@ -65,7 +66,7 @@ from service.domain.threads.replies import (
     Thought,
     merged,
 )
-from service.domain.threads.threads import Thread, ThreadCommand, ThreadEvent, Turn
+from service.domain.threads.threads import Thread, ThreadCommand, ThreadEvent, ThreadState, Turn
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.tracer import NoTracer, Tracer, within
@@ -300,8 +301,13 @@ class Replier:
             if topic is None:  # the client opens it before it asks, and has left already
                 await retry_while_unavailable(lambda: writer.end(StopReply(reply_id, "stopped", now())))
                 return
-            async with self._slots.held(await self._organization_of(thread_id)):
-                await self._answer(thread_id, reply_id, topic, writer)
+            loaded = await load(self._store, THREADS, thread_id)
+            owner = loaded.state.organization_id if isinstance(loaded.state, Thread) else ""
+            async with self._slots.held(owner) as has_waited:
+                if has_waited:
+                    loaded = await load(self._store, THREADS, thread_id)
+                writer.begin_at(loaded)
+                await self._answer(thread_id, reply_id, topic, writer, loaded)
         except asyncio.CancelledError:
             stopped = self._underway[reply_id].stopped
             if stopped is None:
@@ -324,12 +330,9 @@ class Replier:
             self._broadcast.close(reply_id)  # its reader need not wait until that is recorded
             await retry_while_unavailable(lambda: writer.end(FailReply(reply_id, code, sentence, now())))
 
-    async def _organization_of(self, thread_id: str) -> str:
-        thread = (await load(self._store, THREADS, thread_id)).state
-        return thread.organization_id if isinstance(thread, Thread) else ""
-
-    async def _answer(self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: ReplyWriter) -> None:
-        loaded = await load(self._store, THREADS, thread_id)
+    async def _answer(
+        self, thread_id: str, reply_id: str, topic: Topic[ReplyEvent], writer: ReplyWriter, loaded: Loaded[ThreadState]
+    ) -> None:
         assert isinstance(loaded.state, Thread)
         turn = loaded.state.turn_of(reply_id)
         assert turn is not None

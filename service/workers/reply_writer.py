@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from eventstore import CommandId, EventStore, Executed, Metadata, SubjectErased, execute
+from eventstore import CommandId, EventStore, Executed, Loaded, Metadata, SubjectErased, execute
 from service.domain.errors import Conflict, NotFound
 from service.domain.threads.recorded_reply import CallEnd, RecordText
 from service.domain.threads.threads import ThreadCommand, ThreadEvent, ThreadState
@@ -53,6 +53,10 @@ class ReplyWriter:
         self._executed: Executed[ThreadState, ThreadEvent] | None = None
         self._moment, self._seconds = moment, seconds
         self.is_ending = False
+
+    def begin_at(self, loaded: Loaded[ThreadState]) -> None:
+        """Write on from a state of the thread that is known."""
+        self._executed = self._executed or Executed((), loaded.state, loaded.position, loaded.version, loaded.damaged)
 
     def add(self, command: ThreadCommand) -> None:
         self._cut()

@@ -176,7 +176,8 @@ class Finder:
 
     async def _know_addresses(self, texts: Iterable[str]) -> None:
         """Read texts for their addresses, in a thread: a passage may consist of them."""
-        await asyncio.to_thread(self.addresses.add_all, texts)
+        if given := [text for text in texts if text]:
+            await asyncio.to_thread(self.addresses.add_all, given)
 
     def _address(self, number: int, url: str) -> None:
         self.urls[number] = url

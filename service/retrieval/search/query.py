@@ -62,6 +62,8 @@ class _Served:
         self.idle: list[SiteIndex] = []
         self.busy = 0
         self.retired = False
+        self.links: SiteLinks | None = None
+        """The site's addresses, once they were asked for: each reply asks."""
 
 
 class SiteIndexes:
@@ -186,7 +188,15 @@ class SiteIndexes:
         return await self._asked(domain, lambda index: index.meanings(sections))
 
     async def links(self, domain: str) -> SiteLinks:
-        return await self._asked(domain, lambda index: index.links())
+        with self._lock:
+            served = self._served.get(domain)
+        if served is not None and served.links is not None:
+            return served.links
+        links = await self._asked(domain, lambda index: index.links())
+        with self._lock:
+            if served is not None and served is self._served.get(domain):  # the same before and after: they are its own
+                served.links = links
+        return links
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         return await self._asked(domain, lambda index: index.read_page(path, readers))

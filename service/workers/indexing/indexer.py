@@ -291,7 +291,7 @@ class Indexer:
             self._context.count_bound("site_files", report.left_out)
 
     async def _fetch(self, source: Source, project: ProjectView, stage: "_Wanted") -> Fetched:
-        slot: AbstractAsyncContextManager[None] = nullcontext()
+        slot: AbstractAsyncContextManager[object] = nullcontext()
         if source.code_host != "local":
             stage.stage = "it waits to be fetched"
             slot = self._fetches.held(project.organization_id)

@@ -121,16 +121,15 @@ class _Answering:
         self._tools = Toolbox(self._finder, settings)
         self._written = AnswerText(self._finder.urls.get, self._finder.addresses, self._finder.addresses.resolve)
         self._budget = ContextBudget()
-        self._passages: list[Passage] = []
+        self._asked = ""
+        """As ``Queries.asked``."""
         self._steps: list[_Step] = []
         self._calls: tuple[ToolCall, ...] = ()
         finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
         said += [item.value for item in question.context]
-        self.checks = LiveChecks(said, lambda: tuple(finder.given.values()), begun=question.progress.text)
+        self.checks = LiveChecks(said, finder.found, begun=question.progress.text)
         withholder = (
-            CodeWithholder(said, lambda: tuple(finder.given.values()), question.text)
-            if settings.withhold_unsupported_code
-            else None
+            CodeWithholder(said, finder.found.given, question.text) if settings.withhold_unsupported_code else None
         )
         self._transcript = Transcript(self._written, withholder)
 
@@ -140,6 +139,7 @@ class _Answering:
         page = await self._finder.page(self._finder.open) if is_about_page else None
         title, path = (page.title, page.path) if page is not None else ("", "")
         queries = queries_for(question.text, earlier=question.earlier, context=question.context, page_title=title)
+        self._asked = queries.asked
         async with aclosing(self._search(queries, whole_page=path)) as events:
             async for event in events:
                 yield event
@@ -149,10 +149,7 @@ class _Answering:
         except ServiceError as error:
             raise ModelFailed(error) from None
         self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
-        grounding = Grounding(
-            queries.asked, tuple(self._passages), self._finder.words, sides_of(queries.asked), reader_language(question)
-        )
-        async with aclosing(self._write(grounding)) as events:
+        async with aclosing(self._write()) as events:
             async for event in events:
                 yield event
         finish = self._transcript.finish or "stop"
@@ -166,7 +163,7 @@ class _Answering:
         """Find the passages of the first prompt; for a reply that goes on, those on record."""
         progress = self._question.progress
         if progress.searches:
-            self._passages = await self._finder.recall(progress, whole_page=whole_page)
+            self._finder.found.first = await self._finder.recall(progress, whole_page=whole_page)
             await asyncio.to_thread(self._transcript.take_up, progress)
             self._tools.charge(progress.searches - (2 if progress.planned_by else 1))
             return
@@ -174,17 +171,17 @@ class _Answering:
         async with aclosing(first.run(queries.texts, pages=queries.pages, whole_page=whole_page)) as events:
             async for event in events:
                 yield event
-        self._passages = first.passages
+        self._finder.found.first = first.passages
         self._transcript.usage += first.usage
 
-    async def _write(self, grounding: Grounding) -> AsyncGenerator[AnswerEvent, None]:
+    async def _write(self) -> AsyncGenerator[AnswerEvent, None]:
         """Call the model until it has written its answer, and use the tools that it calls."""
         transcript = self._transcript
         rounds_left = self._settings.max_searches + self._settings.max_reads + 2
         while transcript.finish is None and (rounds_left > 0 or transcript.is_cut):
             rounds_left -= 0 if transcript.is_cut else 1
             may_call = rounds_left > 0 and not self._tools.is_used_up
-            async with aclosing(self._call(grounding, may_call=may_call)) as events:
+            async with aclosing(self._call(may_call=may_call)) as events:
                 async for event in events:
                     yield event
             results: list[ToolResult] = []
@@ -198,12 +195,12 @@ class _Answering:
             if results:
                 self._steps.append(_Step(AssistantMessage(transcript.said, self._calls), tuple(results)))
 
-    async def _call(self, grounding: Grounding, *, may_call: bool) -> AsyncGenerator[AnswerEvent, None]:
+    async def _call(self, *, may_call: bool) -> AsyncGenerator[AnswerEvent, None]:
         """Call the model once; the tools that it calls are in ``_calls`` then."""
         transcript, end, self._calls = self._transcript, NO_END, ()
         transcript.begin_call()
         try:
-            async with aclosing(self._chunks(grounding, may_call=may_call)) as chunks:
+            async with aclosing(self._chunks(may_call=may_call)) as chunks:
                 async for chunk in chunks:
                     match chunk:
                         case ModelText(text=text):
@@ -252,25 +249,13 @@ class _Answering:
             uncited=not is_marked,
         )
 
-    async def _chunks(self, grounding: Grounding, *, may_call: bool) -> AsyncGenerator[ModelChunk, None]:
+    async def _chunks(self, *, may_call: bool) -> AsyncGenerator[ModelChunk, None]:
         """Yield the model's next reply; a prompt that its provider finds too long is sent again, with less of all."""
 
         async def reply(budget: ContextBudget) -> AsyncGenerator[ModelChunk, None]:
             self._budget = budget
-            messages = await asyncio.to_thread(self._messages if may_call else self._last_messages)
-            tools = (SEARCH, READ_PAGE) if may_call else ()
-            begun = self._transcript.begun
-            going_on = Continuation(begun, continue_request()) if begun else None
-            request = ModelRequest(
-                messages,
-                tools,
-                budget.reply_tokens,
-                grounding,
-                going_on,
-                reports_waits=True,
-                on_text=self._take,
-            )
-            async with open_reply(self._model, request) as chunks:
+            # Without a name here: the prompt is freed once the model has it.
+            async with open_reply(self._model, await self._request(may_call=may_call)) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
@@ -284,6 +269,25 @@ class _Answering:
             raise ModelFailed(error) from None
         if not has_ended:
             raise ModelFailed(Unavailable("The model's reply ended before its end.", code="model_cut_off"))
+
+    async def _request(self, *, may_call: bool) -> ModelRequest:
+        messages = await asyncio.to_thread(self._messages if may_call else self._last_messages)
+        finder, asked = self._finder, self._asked
+        grounding = Grounding(
+            asked, tuple(finder.found.first), finder.words, sides_of(asked), reader_language(self._question)
+        )
+        begun = self._transcript.begun
+        going_on = Continuation(begun, continue_request()) if begun else None
+        tools = (SEARCH, READ_PAGE) if may_call else ()
+        return ModelRequest(
+            messages,
+            tools,
+            self._budget.reply_tokens,
+            grounding,
+            going_on,
+            reports_waits=True,
+            on_text=self._take,
+        )
 
     def _messages(self) -> tuple[ModelMessage, ...]:
         """Return the conversation so far for the model: as much of it as fits the budget."""
@@ -329,7 +333,8 @@ class _Answering:
         others = [*self._first_messages(()), *(step.said for step in self._steps), begun]
         room = passages_room(self._budget, self._finder.first_tokens + cost, others)
         kept = fitting(added, cost if cost + self._finder.first_tokens <= room else room // 2)
-        first = fitting(self._passages, room - sum(passage_cost(passage) for passage in kept if passage is not None))
+        left = room - sum(passage_cost(passage) for passage in kept if passage is not None)
+        first = fitting(self._finder.found.first, left)
         return [passage for passage in first if passage is not None], kept
 
     async def _closing(self, finish: FinishReason) -> str:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.domain.model import ToolCall, Usage
 from service.domain.search import QueryWord
@@ -139,6 +140,11 @@ class ModelRequest(Struct, frozen=True):
     """
 
 
+def without_prompt(request: ModelRequest) -> ModelRequest:
+    """Return what is still of use of a request whose reply has begun: a prompt is large, and some replies take long."""
+    return replace(request, messages=(), grounding=None)
+
+
 class ModelText(Struct, frozen=True):
     """Text to append."""
 
@@ -228,6 +234,7 @@ class ModelAround:
 async def open_reply(model: Model, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelChunk]]:
     """Begin a call; leaving the block ends it, at the provider too."""
     chunks = model.reply(request)
+    del request  # a prompt is large, and the model need not keep it
     try:
         yield chunks
     finally:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED
 from service.domain.errors import Forbidden, ServiceError, Unavailable
-from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting, Price, open_reply
+from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting, Price, open_reply, without_prompt
 
 AVOIDED_SECONDS = 60.0
 """How long a model that failed is asked last, so that not every call waits for what is down."""
@@ -50,7 +50,8 @@ class FallbackModel:
             try:
                 async with open_reply(self._models[at], request) as chunks:
                     async for chunk in chunks:
-                        has_begun |= not isinstance(chunk, ModelWaiting)
+                        if not has_begun and not isinstance(chunk, ModelWaiting):
+                            has_begun, request = True, without_prompt(request)
                         yield chunk
                 self._avoided_until[at] = 0.0
                 return

@@ -44,6 +44,7 @@ from service.ports.model import (
     Price,
     SystemMessage,
     UserMessage,
+    without_prompt,
 )
 
 NOTICED_SECONDS = 1.0
@@ -172,7 +173,7 @@ class LitellmModel:
             await (await load()).close_own_clients()
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
-        began, tried = self._clock(), 0
+        began, tried, prompt = self._clock(), 0, sum(len(message.text) for message in request.messages)
         while True:
             tried += 1
             has_begun = False
@@ -193,8 +194,9 @@ class LitellmModel:
                             if request.on_text(text):
                                 written += len(text)
                                 continue
+                        if not has_begun and texts:
+                            has_begun, request = True, without_prompt(request)
                         for text in texts:
-                            has_begun = True
                             written += len(text)
                             yield ModelText(text)
                     ending = source.ending()
@@ -209,7 +211,7 @@ class LitellmModel:
                 if request.output_schema is not None and (document := _document_of(ending)):
                     yield ModelText(document)
                     ending = replace(ending, reason="stop", tool_calls=())
-                yield self._end(library, facts, request, ending, written)
+                yield self._end(library, facts, ending, _estimate(prompt, written))
                 return
             except ServiceError as error:
                 if not has_begun and self._may_be_refused_for_prefill(request, error):
@@ -360,8 +362,8 @@ class LitellmModel:
             )
         return self._session
 
-    def _end(self, library: Library, facts: "_Facts", request: ModelRequest, ending: Ending, written: int) -> ModelEnd:
-        usage = self._usage(library, facts, ending.tokens or _estimate(request, written))
+    def _end(self, library: Library, facts: "_Facts", ending: Ending, estimate: Tokens) -> ModelEnd:
+        usage = self._usage(library, facts, ending.tokens or estimate)
         model = f"{facts.provider}/{ending.model}" if ending.model else self._spec.model
         return ModelEnd(ending.reason, ending.tool_calls, usage, model)
 
@@ -454,6 +456,6 @@ def _price(info: dict[str, Any]) -> Price:
     return Price(*(1_000_000 * (info.get(f"{kind}_cost_per_token") or 0.0) for kind in ("input", "output")))
 
 
-def _estimate(request: ModelRequest, written: int) -> Tokens:
-    read = sum(len(message.text) for message in request.messages)
-    return Tokens(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN)
+def _estimate(prompt: int, written: int) -> Tokens:
+    """``prompt``, ``written``: characters."""
+    return Tokens(prompt // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN)

@@ -81,9 +81,9 @@ class _Model(ModelAround):
         self._tracer = tracer
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        return self._reply(request)
+        return self._traced(self._model.reply(request))
 
-    async def _reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+    async def _traced(self, reply: AsyncIterator[ModelChunk]) -> AsyncGenerator[ModelChunk, None]:
         provider, _, name = self.name.partition("/")
         attributes = {
             "gen_ai.operation.name": "chat",
@@ -93,7 +93,7 @@ class _Model(ModelAround):
         began = time.perf_counter()
         with self._tracer.span(f"chat {name or provider}", attributes, kind="client", encloses=False) as span:
             waiting = True
-            async with aclosing(cast("AsyncGenerator[ModelChunk, None]", self._model.reply(request))) as chunks:
+            async with aclosing(cast("AsyncGenerator[ModelChunk, None]", reply)) as chunks:
                 async for chunk in chunks:
                     if waiting and not isinstance(chunk, ModelWaiting):
                         waiting = False

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from service.assistant.addresses import KnownAddresses, path_in
 from service.assistant.context import clip, passage_cost
+from service.assistant.finding.found import FoundPassages
 from service.assistant.question import AnswerSettings, Question
 from service.assistant.sentence_checks.passages import GivenPassage
 from service.assistant.suggestions import page_of
@@ -48,8 +49,7 @@ class Finder:
 
     def __init__(self, question: Question, index: SearchIndex, settings: AnswerSettings) -> None:
         self._question, self._index = question, index
-        self._sources: dict[tuple[str, int, str], Source] = {}
-        self._held: dict[tuple[str, int], Passage] = {}
+        self.found = FoundPassages()
         self._commit = ""
         self._language = ""
         """The reader's, where the site is in several."""
@@ -66,8 +66,6 @@ class Finder:
         """The path of the page that the reader has open; empty when it is not known."""
         self.instructions = ""
         """The site owner's, of the newest search."""
-        self.given: dict[int, GivenPassage] = {}
-        """All passages of the answer, by their numbers."""
         self.urls: dict[int, str] = {}
         """By the number of a passage."""
         self.addresses = KnownAddresses(question.domain, question.current_path)
@@ -77,7 +75,7 @@ class Finder:
     @property
     def sources(self) -> Sequence[Source]:
         """Return the sources in the order of their numbers: the most relevant of each search first."""
-        return tuple(self._sources.values())
+        return tuple(self.found.sources.values())
 
     async def page(self, path: str) -> Page | None:
         """A page to read whole, if it is for this reader. Version and language say what to prefer, not what to hide."""
@@ -99,7 +97,7 @@ class Finder:
         """
         material = await self._material(queries, self.first_tokens, pages=tuple(pages), whole_page=whole_page)
         self.coverage, self.words = material.coverage, material.words
-        self._held.clear()
+        self.found.held.clear()
         passages = await self._numbered(material.sections)
         return passages, self._finished(call_id, queries[0], passages, material.sections)
 
@@ -111,13 +109,13 @@ class Finder:
         its address.
         """
         for source in progress.sources:
-            self._sources[_key(source)] = source
+            self.found.sources[_key(source)] = source
             self._address(source.number, source.url)
         self._calls = progress.searches
         queries = (progress.query, *progress.planned)
         material = await self._material(queries, self.first_tokens, pages=progress.expected, whole_page=whole_page)
         self.words = material.words
-        again = [section for section in material.sections if _key(section) in self._sources]
+        again = [section for section in material.sections if _key(section) in self.found.sources]
         passages = await self._numbered(again)
         places = {_key(section) for section in again}
         missing = [source for source in progress.sources if _key(source) not in places]
@@ -130,7 +128,7 @@ class Finder:
             passage = self._passage(source.number, section)
             cost = passage_cost(passage)
             if cost <= self.left_tokens:
-                self._held[section.path, section.start_line] = passage
+                self.found.held[section.path, section.start_line] = passage
                 passages.append(passage)
                 self.first_tokens += cost
                 self.left_tokens -= cost
@@ -139,7 +137,7 @@ class Finder:
     async def search_more(self, call_id: str, query: str) -> Added:
         """Search for the model."""
         budget = min(self.left_tokens, self.first_tokens // SEARCH_PART)
-        material = await self._material((query,), budget, known=frozenset(self._held))
+        material = await self._material((query,), budget, known=frozenset(self.found.held))
         return await self._added(call_id, query, material.sections)
 
     async def read(self, call_id: str, page: Page, sections: Sequence[Section]) -> Added:
@@ -154,7 +152,7 @@ class Finder:
 
     def holds(self, section: Section) -> bool:
         """Return whether the prompt has the section, whole."""
-        held = self._held.get((section.path, section.start_line))
+        held = self.found.held.get((section.path, section.start_line))
         return held is not None and held.text == section.text
 
     async def _material(
@@ -186,7 +184,7 @@ class Finder:
     async def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
         known = [one for one in sections if self.holds(one)]
         fresh = [one for one in sections if not self.holds(one)]
-        had = tuple(self._held[one.path, one.start_line] for one in known)
+        had = tuple(self.found.held[one.path, one.start_line] for one in known)
         passages = await self._numbered(fresh)
         self.left_tokens -= sum(passage_cost(passage) for passage in passages)
         finished = self._finished(call_id, query, [*passages, *had], [*fresh, *known])
@@ -197,7 +195,7 @@ class Finder:
         passages: list[Passage] = []
         numbers: dict[tuple[str, int, str], int] = {}
         for section in sorted(sections, key=lambda section: -section.score):
-            source = self._sources.get(_key(section))
+            source = self.found.sources.get(_key(section))
             number = source.number if source is not None else len(self.urls) + 1
             numbers[_key(section)] = number
             self._address(number, section.url)
@@ -205,7 +203,7 @@ class Finder:
         for section in sections:
             number = numbers[_key(section)]
             passage = self._passage(number, section)
-            self._held[section.path, section.start_line] = passage
+            self.found.held[section.path, section.start_line] = passage
             passages.append(passage)
         return passages
 
@@ -217,12 +215,12 @@ class Finder:
         hits: dict[str, SearchHit] = {}
         ordered = sorted(zip(passages, sections, strict=True), key=lambda pair: pair[0].number)
         for passage, section in ordered:
-            if _key(section) not in self._sources:
+            if _key(section) not in self.found.sources:
                 source = Source(
                     passage.number, section.path, section.url, section.title, section.heading,
                     section.start_line, section.end_line, self._commit,
                 )  # fmt: skip
-                self._sources[_key(section)] = source
+                self.found.sources[_key(section)] = source
                 new.append(source)
             if section.path not in hits and len(hits) < self._question.page_size:
                 hits[section.path] = SearchHit(
@@ -234,7 +232,7 @@ class Finder:
     def _passage(self, number: int, section: Section) -> Passage:
         heading = " › ".join(section.heading_path) or section.heading  # noqa: RUF001
         start = section.start_line + (HEADING_LINES if section.heading else 0)
-        self.given[number] = GivenPassage(number, section.text, start, f"{section.title} {heading}", section.end_line)
+        self.found.give(GivenPassage(number, section.text, start, f"{section.title} {heading}", section.end_line))
         other = section.language if self._language and section.language != self._language else ""
         return Passage(number, section.title, heading, section.url, section.text, section.score, other)
 

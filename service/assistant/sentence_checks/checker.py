@@ -49,6 +49,10 @@ class SentenceChecker:
         for passage in passages:
             self._passages.add(passage)
 
+    def forget_passages(self) -> None:
+        """Free their memory; before the next sentence is judged, all of them are to be added again."""
+        self._passages.clear()
+
     def is_new(self, passage: GivenPassage) -> bool:
         return self._passages.is_new(passage)
 

@@ -2,13 +2,14 @@
 
 Text is split as it passes; passages are read and sentences judged in a thread, in turn with other replies. Passages
 are read when there is a sentence to judge, for they cost more than all else before a reply's first word. What is known
-goes out with the next event, and all of it before the last one.
+goes out with the next event, and all of it before the last one. After a silence what was read of the passages is
+dropped: it takes three times the memory of their text, and many replies may wait for their model at a time.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from service.assistant.sentence_checks.passages import GivenPassage
 from service.assistant.sentence_checks.thread import in_turn
 from service.assistant.sentence_checks.units import Unit
 from service.domain.threads.checks import ReplyChecks
-from service.domain.threads.replies import AnswerEvent, ReplyDone, SentencesChecked, TextDelta
+from service.domain.threads.replies import AnswerEvent, ReplyDone, SearchFinished, SentencesChecked, TextDelta
 
 log = structlog.get_logger()
 
@@ -26,15 +27,29 @@ BATCH_CHARACTERS = 500
 """The sentences that are judged in one turn: some milliseconds of work."""
 PASSAGE_CHARACTERS = 5_000
 """The passages that are read in one turn, or one that is longer: some milliseconds too."""
+REST_SECONDS = 10.0
+"""Without a sentence, until the passages are dropped. To read them again takes some milliseconds."""
 GROWTH = 4
 """The verdicts are published when a quarter more of them are known: so they cost no more than some times their size."""
 
 
+class PassagesSoFar(Protocol):
+    """The passages that were found so far."""
+
+    def given(self) -> Sequence[GivenPassage]: ...
+
+    def pack(self) -> None:
+        """Keep them in little memory until they are read again."""
+
+
 class LiveChecks:
-    def __init__(self, said: Iterable[str], passages: Callable[[], Sequence[GivenPassage]], *, begun: str = "") -> None:
-        """``passages``: those found so far; ``begun``: the text that an earlier process has sent."""
+    def __init__(self, said: Iterable[str], passages: PassagesSoFar, *, begun: str = "") -> None:
+        """``begun``: the text that an earlier process has sent."""
         self._checker = SentenceChecker(said)
         self._passages = passages
+        self._rest_clock: asyncio.TimerHandle | None = None
+        self._is_resting = False
+        """Whether the passages are dropped; to be read again before the next sentence is judged."""
         self._begun = begun
         self._units: list[Unit] = []
         self._work: asyncio.Task[None] | None = None
@@ -55,8 +70,8 @@ class LiveChecks:
                 yield event
                 if (grown := self.note(event)) is not None:
                     yield grown
-                    yield grown
         finally:
+            self._end_rest()
             if self._work is not None and not self._work.done():
                 self._work.cancel()
                 await asyncio.wait([self._work])
@@ -65,12 +80,15 @@ class LiveChecks:
         """Read an event that readers have, and return the verdicts where enough of them are new."""
         if isinstance(event, TextDelta):
             self._units += self._checker.feed(event.text)
+        elif isinstance(event, SearchFinished):
+            self._await_rest()
         if self._units:
             self._begin()
         return self._grown()
 
     def _begin(self) -> None:
         if self._work is None or self._work.done():
+            self._end_rest()
             self._work = asyncio.create_task(self._judge(), name="sentence checks")
             self._work.add_done_callback(_note_failure)
 
@@ -78,13 +96,41 @@ class LiveChecks:
         """Judge what is finished by now, and what is finished meanwhile."""
         while True:
             units, self._units = self._units, []
-            new = [passage for passage in self._passages() if self._checker.is_new(passage)]
-            for some in _batches(new, PASSAGE_CHARACTERS):
-                await in_turn(partial(self._checker.add_passages, some))
+            if not self._is_resting:
+                new = [passage for passage in self._passages.given() if self._checker.is_new(passage)]
+                for some in _batches(new, PASSAGE_CHARACTERS):
+                    await in_turn(partial(self._checker.add_passages, some))
             for batch in _batches(units, BATCH_CHARACTERS):
-                await in_turn(partial(self._checker.judge, batch))
+                await in_turn(partial(self._judge_batch, batch))
             if not self._units:
+                self._await_rest()
                 return
+
+    def _judge_batch(self, batch: Iterable[Unit]) -> None:
+        """Judge, and read first what was dropped: in one turn, else thousands of replies that end together would all
+        have read before the first has judged.
+        """
+        if self._is_resting:
+            self._is_resting = False
+            self._checker.add_passages(self._passages.given())
+        self._checker.judge(batch)
+
+    def _await_rest(self) -> None:
+        self._end_rest()
+        self._rest_clock = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        """Keep little while the model is silent."""
+        if self._work is not None and not self._work.done():
+            return  # at its end the silence begins
+        self._is_resting = True
+        self._checker.forget_passages()
+        self._passages.pack()
+
+    def _end_rest(self) -> None:
+        if self._rest_clock is not None:
+            self._rest_clock.cancel()
+            self._rest_clock = None
 
     def _grown(self) -> SentencesChecked | None:
         """Return the verdicts when there are enough new ones, and no thread works on them."""

@@ -95,6 +95,10 @@ class Passages:
     """
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin with no passages."""
         self.segments: list[Segment] = []
         self.vocabulary: dict[str, None] = {}
         """All words as they are, in lower case."""

@@ -124,21 +124,22 @@ class Metrics:
         """The model, with its calls counted."""
         return _Measured(model, self)
 
-    async def reply(self, model: Model, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+    async def reply(self, name: str, reply: AsyncIterator[ModelChunk]) -> AsyncGenerator[ModelChunk, None]:
+        """Count a model's reply as it passes. Without its request: a prompt would be kept to the reply's end."""
         started, waiting = time.perf_counter(), True
         try:
-            async with aclosing(cast("AsyncGenerator[ModelChunk, None]", model.reply(request))) as chunks:
+            async with aclosing(cast("AsyncGenerator[ModelChunk, None]", reply)) as chunks:
                 async for chunk in chunks:
                     if waiting and not isinstance(chunk, ModelWaiting):
                         waiting = False
-                        self._first_tokens.labels(model.name).observe(time.perf_counter() - started)
+                        self._first_tokens.labels(name).observe(time.perf_counter() - started)
                     if isinstance(chunk, ModelEnd):
-                        self._tokens.labels(model.name, "input").inc(chunk.usage.input_tokens)
-                        self._tokens.labels(model.name, "output").inc(chunk.usage.output_tokens)
-                        self._cost.labels(model.name).inc(chunk.usage.cost_usd or 0)
+                        self._tokens.labels(name, "input").inc(chunk.usage.input_tokens)
+                        self._tokens.labels(name, "output").inc(chunk.usage.output_tokens)
+                        self._cost.labels(name).inc(chunk.usage.cost_usd or 0)
                     yield chunk
         except ServiceError:
-            self._failures.labels(model.name).inc()
+            self._failures.labels(name).inc()
             raise
 
     async def watch_loop(self) -> None:
@@ -211,7 +212,7 @@ class _Measured(ModelAround):
         self._metrics = metrics
 
     def reply(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        return self._metrics.reply(self._model, request)
+        return self._metrics.reply(self._model.name, self._model.reply(request))
 
 
 def metrics_routes(metrics: Metrics, token: str, *, anybody: bool) -> list[web.RouteDef]:

@@ -1,0 +1,69 @@
+"""The passages of one answer, packed while no one reads them.
+
+A model may write for minutes from 50 kB of passages that are read again only when it calls a tool, or when a sentence
+is checked after a long silence. Packed they take a fifth. A reply that takes a few seconds is never packed.
+"""
+
+import pickle
+import zlib
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from service.assistant.sentence_checks.passages import GivenPassage
+from service.domain.search import Source
+from service.ports.model import Passage
+
+
+class _Passages(Struct, gc=False):
+    held: dict[tuple[str, int], Passage]
+    given: dict[int, GivenPassage]
+    first: list[Passage]
+    sources: dict[tuple[str, int, str], Source]
+
+
+class FoundPassages:
+    """Unpacked by whatever reads them, until ``pack``."""
+
+    def __init__(self) -> None:
+        self._passages: _Passages | None = _Passages({}, {}, [], {})
+        self._packed = b""
+
+    @property
+    def held(self) -> dict[tuple[str, int], Passage]:
+        """Those that the prompt has, by path and first line."""
+        return self._unpacked().held
+
+    @property
+    def first(self) -> list[Passage]:
+        """Those of the first prompt, in its order."""
+        return self._unpacked().first
+
+    @first.setter
+    def first(self, passages: list[Passage]) -> None:
+        self._unpacked().first = passages
+
+    @property
+    def sources(self) -> dict[tuple[str, int, str], Source]:
+        """Those of all, by path, first line and heading, in the order of their numbers."""
+        return self._unpacked().sources
+
+    def given(self) -> Sequence[GivenPassage]:
+        """Return all that the answer was given, by their numbers."""
+        return tuple(self._unpacked().given.values())
+
+    def give(self, passage: GivenPassage) -> None:
+        """Add a passage, or another text of one that is known."""
+        self._unpacked().given[passage.number] = passage
+
+    def pack(self) -> None:
+        """Keep them in little memory until they are read again. Takes a millisecond for 50 kB."""
+        if self._passages is not None:
+            self._packed = zlib.compress(pickle.dumps(self._passages, pickle.HIGHEST_PROTOCOL), 1)  # a text only once
+            self._passages = None
+
+    def _unpacked(self) -> _Passages:
+        passages = self._passages  # a prompt is made in a thread, while the loop may pack
+        if passages is None:
+            passages = self._passages = pickle.loads(zlib.decompress(self._packed))  # noqa: S301  (from pack alone)
+        return passages

@@ -1,0 +1,40 @@
+"""What a reply keeps of its passages while its model is silent, and reads again afterwards."""
+
+from service.assistant.finding.found import FoundPassages
+from service.assistant.sentence_checks.checker import SentenceChecker
+from service.assistant.sentence_checks.passages import GivenPassage
+from service.ports.model import Passage
+
+TEXT = "Set `retries` to 5. The delay between two tries is 30 seconds."
+
+
+def test_packed_passages_are_read_again():
+    found = FoundPassages()
+    passage = Passage(1, "Jobs", "Retries", "/jobs#retries", TEXT, 1.0)
+    found.held["jobs.md", 3] = passage
+    found.first = [passage]
+    found.give(GivenPassage(1, TEXT, 3, "Jobs"))
+    found.pack()
+    found.pack()
+    assert found.held == {("jobs.md", 3): passage}
+    assert found.first == [passage]
+    assert found.given() == (GivenPassage(1, TEXT, 3, "Jobs"),)
+
+
+def test_passage_found_after_packing_is_given_too():
+    found = FoundPassages()
+    found.give(GivenPassage(1, TEXT))
+    found.pack()
+    found.give(GivenPassage(2, "More."))
+    assert [passage.number for passage in found.given()] == [1, 2]
+
+
+def test_verdicts_are_the_same_after_forgetting():
+    checker = SentenceChecker()
+    checker.add_passages([GivenPassage(1, TEXT)])
+    said = "The delay between two tries is 30 seconds. [1](/jobs)\n\n"
+    first = checker.judge(checker.feed(said))
+    checker.forget_passages()
+    checker.add_passages([GivenPassage(1, TEXT)])
+    second = checker.judge(checker.feed(said))
+    assert [check.status for check in first] == [check.status for check in second] == ["supported"]

@@ -10,6 +10,7 @@ from difflib import unified_diff
 from service.agent.checks import addresses, code_gate, conflicts, images, markup, navigation, unlisted, unsourced
 from service.agent.checks.changed import Changed
 from service.agent.checks.links.links import Links
+from service.agent.checks.pages import markdown_of
 from service.agent.checks.rules import (
     ANCHOR_BROKEN,
     CODE_FENCE_UNCLOSED,
@@ -118,7 +119,7 @@ def front_matter(file: Changed) -> list[Problem]:
 
 
 def body(file: Changed) -> list[Problem]:
-    before, after = Markdown(file.before or "", path=file.path), Markdown(file.after or "", path=file.path)
+    before, after = markdown_of(file.before or "", file.path), markdown_of(file.after or "", file.path)
     found: list[Problem] = []
     fence = after.unclosed_fence
     if fence is not None and (file.before is None or before.unclosed_fence is None):

@@ -17,11 +17,11 @@ from msgspec import Struct
 from service.agent.checks.changed import Changed
 from service.agent.checks.links.links import Links
 from service.agent.checks.markup import PageLink, links_of
+from service.agent.checks.pages import markdown_of
 from service.agent.checks.rules import IMAGE_MISSING
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
 from service.markup.dialects.dialect import Dialect
-from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown, is_page
 from service.retrieval.site.navigation import SitePage
 
@@ -95,7 +95,7 @@ def _images(text: str, path: str, dialect: Dialect) -> Iterator[_Image]:
     images: list[PageLink] = [link for link in links_of(text, path, dialect) if link.is_image]
     found = [(link.target, link.line) for link in images]
     if is_markdown(path) and ("{image}" in text or "{figure}" in text):
-        page = Markdown(text, path=path, dialect=dialect)
+        page = markdown_of(text, path, dialect)
         shown = ((block, _FENCE_IMAGE.match(block.info)) for block in page.blocks if block.kind == "fence")
         found += [(match[1], page.first_line + block.first + 1) for block, match in shown if match is not None]
     for pattern in (_RST_IMAGE, _COLON_IMAGE) if "::" in text else ():

@@ -11,6 +11,7 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from service.agent.checks.pages import markdown_of
 from service.markup import links as markup_links
 from service.markup.dialects.dialect import PLAIN, Dialect
 from service.markup.front_matter import block_of, load_strings
@@ -55,7 +56,7 @@ def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLi
         reader.read_html(0, len(text))
         found: Sequence[markup_links.Link] = markup_links.links_of(text, reader)
     else:
-        found = Markdown(text, path=path, dialect=dialect).links
+        found = markdown_of(text, path, dialect).links
     used = {link.start for link in found if link.kind == "reference"}
     own = [link for link in found if _is_its_place(link, used) and not _is_elsewhere(link.target)]
     own.sort(key=lambda link: link.start)

@@ -16,6 +16,7 @@ from posixpath import dirname, join, normpath
 
 from msgspec import Struct
 
+from service.agent.checks.pages import markdown_of
 from service.agent.guards import javascript
 from service.agent.guards.javascript import is_running_address
 from service.markup.dialects.dialect import Dialect
@@ -78,7 +79,7 @@ def code_of(text: str, path: str, dialect: Dialect, *, vue: bool = False) -> lis
     """Return the code in a page; ``vue``: the site is one of VitePress, whose pages are templates of Vue."""
     lowered = path.lower()
     if is_markdown(lowered):
-        found = _in_markdown(Markdown(text, path=path, dialect=dialect), vue=vue)
+        found = _in_markdown(markdown_of(text, path, dialect), vue=vue)
     elif lowered.endswith((".html", ".htm")):
         found = [*_in_html(text), *_matches(text, _TEMPLATE, "a template's tag")]
     elif lowered.endswith(".rst"):

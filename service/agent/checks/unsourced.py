@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.agent.checks.changed import Changed
+from service.agent.checks.pages import markdown_of
 from service.agent.checks.rules import UNSOURCED
 from service.agent.things import WORD, Thing, parts_of, stands_in, things_of_code
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
-from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
 MAX_LOOKED_UP = 200
@@ -59,8 +59,8 @@ def _new_things(changed: Sequence[Changed]) -> dict[Thing, _Wanted]:
     for file in changed:
         if file.after is None or not is_markdown(file.path):
             continue
-        before = things_of_code(Markdown(file.before or "", path=file.path))
-        for thing, line in things_of_code(Markdown(file.after, path=file.path)).items():
+        before = things_of_code(markdown_of(file.before or "", file.path))
+        for thing, line in things_of_code(markdown_of(file.after, file.path)).items():
             if thing not in before:
                 found.setdefault(thing, _Wanted(file.path, line, frozenset(parts_of(thing))))
     return found

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
+from service.agent.checks.pages import parsed
 from service.domain.sites import Skipped
 from service.markup.dialects.dialect import Dialect
-from service.retrieval.readers.markdown import PageSection, ParsedPage, parse_page
+from service.retrieval.readers.markdown import PageSection, ParsedPage
 
 MAX_RENAMED = 200
 """Limit for the headings of a page."""
@@ -17,7 +18,7 @@ ALIKE = 0.5
 
 def renamed_anchors(path: str, old: str, new: str, dialect: Dialect) -> Mapping[str, str]:
     """Return the anchors that went, each with the one in its place; none where a section came, went or is another."""
-    was_page, now_page = (parse_page(text.encode(errors="replace"), path, dialect) for text in (old, new))
+    was_page, now_page = (parsed(text, path, dialect) for text in (old, new))
     if isinstance(was_page, Skipped) or isinstance(now_page, Skipped):
         return {}
     before, after = _sections(was_page), _sections(now_page)

@@ -58,6 +58,8 @@ class Links:
         self._now: SiteView | None = None
         self._now_of: dict[str, str | None] = {}
         self._anchors: dict[tuple[str, int], Anchors] = {}
+        self._broken: list[BrokenLink] | None = None
+        self._broken_of: dict[str, str | None] = {}
 
     async def broken(self) -> list[BrokenLink]:
         """Every broken link of the site, in the order of path and line; the clear ones first."""
@@ -70,7 +72,13 @@ class Links:
         return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
 
     async def broken_by_changes(self) -> list[BrokenLink]:
-        """Return those that were sound before the job's changes, and new ones."""
+        """Return those that were sound before the job's changes, and new ones. A tool and the gates ask for them."""
+        if self._broken is None or self._broken_of != self._workspace.changes:
+            of = dict(self._workspace.changes)
+            self._broken, self._broken_of = await self._broken_by_changes(), of
+        return self._broken
+
+    async def _broken_by_changes(self) -> list[BrokenLink]:
         changes = await self._workspace.effective_changes()
         pages = {path: text for path, text in changes.items() if is_markdown(path)}
         moved = await self.moved()

@@ -14,11 +14,12 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from service.agent.checks.markup import links_of
+from service.agent.checks.pages import markdown_of, parsed
 from service.domain.sites import Skipped
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import split_front_matter, text_field
 from service.markup.markdown import Markdown
-from service.retrieval.readers.markdown import Link, ParsedPage, parse_page
+from service.retrieval.readers.markdown import Link, ParsedPage
 from service.retrieval.site.navigation import Layout, Placements, Site, SiteBuilder, link_problem, resolve_link
 
 PAGE_BYTES = 1_500
@@ -157,10 +158,10 @@ def changed_view(
 
 
 def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:
-    page = parse_page(text.encode(errors="replace"), path, layout.dialect)
+    page = parsed(text, path, layout.dialect)
     if isinstance(page, Skipped):
         return NO_ANCHORS
-    prose = Markdown(text, path=path, dialect=layout.dialect).prose
+    prose = markdown_of(text, path, layout.dialect).prose
     others = (*_RAW_HEADING.findall(prose), *_TERM.findall(prose)) if "\n" in prose else ()
     return Anchors(page.anchors, frozenset(loosely(each) for each in (*page.anchors, *others)))
 
@@ -169,10 +170,10 @@ def differ_in_words_only(path: str, old: str, new: str, dialect: Dialect) -> boo
     links = [{link.target for link in links_of(text, path, dialect)} for text in (old, new)]
     if links[1] - links[0]:
         return False
-    was, now = parse_page(old.encode(), path, dialect), parse_page(new.encode(), path, dialect)
+    was, now = parsed(old, path, dialect), parsed(new, path, dialect)
     if isinstance(was, Skipped) or isinstance(now, Skipped):
         return False
-    proses = [Markdown(text, path=path, dialect=dialect).prose for text in (old, new)]
+    proses = [markdown_of(text, path, dialect).prose for text in (old, new)]
     others = [{*_RAW_HEADING.findall(prose), *_TERM.findall(prose)} for prose in proses]
     return was.front_matter == now.front_matter and was.anchors == now.anchors and others[0] == others[1]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from service.domain.access.callers import is_origin_allowed, is_within
 from service.domain.access.keys import digest_of, kind_of
@@ -50,10 +50,10 @@ async def authenticate(request: web.Request) -> KnownKey:
         Forbidden: ``address_not_allowed``, ``origin_not_allowed``, by the key's own lists. A request without an origin
             is no browser's of another site; programs can send what they like, so only the list of addresses stops them.
     """
-    shown = request.headers.getall("Authorization", [])
+    shown = request.headers.getall(hdrs.AUTHORIZATION, ("",))
     if len(shown) > 1:  # whatever stands before us may have looked at the other one
         raise Unauthorized("Send one Authorization header.")
-    scheme, _, token = "".join(shown).partition(" ")
+    scheme, _, token = shown[0].partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthorized(NO_KEY)
     token = token.strip()

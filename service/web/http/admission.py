@@ -17,7 +17,7 @@ from service.queries.sites import PublicSites
 from service.runtime.system import now
 from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY, PUBLIC_SITES
 from service.web.http.client_address import PROXIES, Proxies
-from service.web.http.connections import LOCAL, ConnectionLimiter, ConnectionLimits
+from service.web.http.connections import COMPLETE_HEAD, LOCAL, ConnectionLimiter, ConnectionLimits
 from service.web.http.cors import allow_origin
 from service.web.http.limits import ADMISSIONS, tell_limits
 from service.web.http.problems import BODY_SECONDS, name_request
@@ -68,7 +68,8 @@ class Admission:
         app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
         app[SUNSET] = settings.sunset
-        app.on_response_prepare.append(_complete_head)
+        app.on_response_prepare.append(_before_head)
+        app[COMPLETE_HEAD] = complete_head
 
     def metered(self, organization_id: str, project_id: str, metadata: Metadata) -> EventStore:
         """Return the store for a follow-up that came by no request: its first append counts, or raises OverLimit."""
@@ -99,12 +100,18 @@ class Admission:
         yield "key-uses", self._uses.run, False
 
 
-async def _complete_head(request: web.Request, response: web.StreamResponse) -> None:
-    """The one signal before every answer's head, errors and streams included."""
+async def _before_head(request: web.Request, response: web.StreamResponse) -> None:
+    """The signal of every answer that aiohttp sends: errors and streams included."""
+    complete_head(request, response)
+
+
+def complete_head(request: web.Request, response: web.StreamResponse) -> None:
+    """Add the fields to every answer's head."""
     name_request(request, response)
     secure(request, response)
     allow_origin(request, response)
-    tell_limits(request, response)
+    if request.method == "POST":
+        tell_limits(request, response)
     tell_version(request, response)
 
 

@@ -48,6 +48,8 @@ BACKLOG, ACCEPTED_AT_ONCE = 1024, 128
 PAUSE_SECONDS = 0.5
 SPARE_DESCRIPTORS = 8
 """Files that can be opened before connections are accepted again."""
+COMPLETE_HEAD: web.AppKey[Callable[[web.Request, web.StreamResponse], None]] = web.AppKey("COMPLETE_HEAD")
+"""Adds the fields of every answer's head to that of a whole one; a signal of the application does so for the others."""
 WITHOUT_BODY = frozenset({204, 205, 304})
 """Statuses of answers without a body."""
 LINGERING_SECONDS = 2.0
@@ -260,7 +262,8 @@ async def _send(request: web.BaseRequest, response: web.Response) -> None:
     headers.setdefault(hdrs.CONTENT_LENGTH, str(len(body)))
     headers.setdefault(hdrs.CONTENT_TYPE, "application/octet-stream")
     headers.setdefault(hdrs.DATE, rfc822_formatted_time())
-    await request._prepare_hook(response)
+    if isinstance(request, web.Request) and request._match_info is not None:
+        request.app[COMPLETE_HEAD](request, response)
     await writer.write_headers(f"HTTP/1.1 {response.status} {response.reason}", headers)
     response._keep_alive = True
     await writer.write_eof(body)

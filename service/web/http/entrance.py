@@ -15,16 +15,14 @@ from service.ports.tracer import Tracer
 from service.runtime.logs import RequestLine, log_request
 from service.web.http.connections import Connection
 from service.web.http.cors import is_preflight, preflight
-from service.web.http.problems import ACTOR, REQUEST_ID, Handler, problems
-from service.web.http.routes import route_of
+from service.web.http.problems import ACTOR, REQUEST_ID, X_REQUEST_ID, Handler, problems
+from service.web.http.routes import VISIT, Visit, route_of
 from service.web.http.tracing import traced
 
 SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}")
-STARTED = web.RequestKey("started", float)
-"""On the clock of ``time.perf_counter``."""
 
-Measure = Callable[[web.Request, str, int, float], None]
-"""Called when an answer has ended, with the route, the status (0 when it was cut off) and the seconds."""
+Measure = Callable[[Visit, str, int, float], None]
+"""Called when an answer has ended, with the method, the status (0 when it was cut off) and the seconds."""
 
 
 class Entrance:
@@ -37,8 +35,8 @@ class Entrance:
     @web.middleware
     async def enter(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer a request. Its id is the caller's, if sane, else ours: in the answer, in logs, in event metadata."""
-        started = request[STARTED] = time.perf_counter()
-        theirs = request.headers.get("X-Request-Id")
+        visit = request[VISIT] = Visit(route_of(request), time.perf_counter())
+        theirs = request.headers.get(X_REQUEST_ID)
         request_id = theirs if theirs and SANE_REQUEST_ID.fullmatch(theirs) else new_request_id()
         request[REQUEST_ID] = request_id
         connection = request.protocol  # aiohttp's own, in a test
@@ -57,13 +55,11 @@ class Entrance:
         finally:
             if isinstance(connection, Connection):
                 connection.end()
-            route, seconds = route_of(request), time.perf_counter() - started
+            method, route, seconds = request.method, visit.route, time.perf_counter() - visit.started
             if self._measure is not None:
-                self._measure(request, route, status, seconds)
+                self._measure(visit, method, status, seconds)
             actor, milliseconds = request.get(ACTOR, ""), round(seconds * 1000, 1)
-            log_request(
-                RequestLine(request.method, route, status or "cut", milliseconds, request_id, actor, datetime.now(UTC))
-            )
+            log_request(RequestLine(method, route, status or "cut", milliseconds, request_id, actor, datetime.now(UTC)))
 
 
 def new_request_id() -> str:

@@ -45,7 +45,9 @@ def attach_quota(request: web.Request, key: KnownKey | None, project: ProjectVie
 
     Raises OverLimit (429) for a request without a key that has no room.
     """
-    path = route_of(request) if request.method == "POST" else ""
+    if request.method != "POST":
+        return
+    path = route_of(request)
     api, key_id, is_public = IN_SCOPE.get(path), key.id if key else "", key is None
     is_reader = key is not None and bool(key.state.allowed_origins)
     if api is None and path != SEARCH and not (path == PAGE and is_public):

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 from aiohttp import web
 from msgspec import Struct
+from multidict import istr
 
 from eventstore import Metadata, OutcomeUnknown, StoreUnavailable, WrongExpectedVersion
 from service.domain.access.idempotency import KeyReused
@@ -103,6 +104,7 @@ SENTENCES = {
 }
 
 REQUEST_ID = web.RequestKey("request_id", str)
+X_REQUEST_ID = istr("X-Request-Id")
 ACTOR = web.RequestKey("actor", str)
 
 
@@ -237,7 +239,7 @@ def _of_service_error(request: web.Request, error: ServiceError) -> web.Response
 
 def name_request(request: web.Request, response: web.StreamResponse) -> None:
     """Add the request's id to every answer's head."""
-    response.headers.setdefault("X-Request-Id", request.get(REQUEST_ID, ""))
+    response.headers.setdefault(X_REQUEST_ID, request.get(REQUEST_ID, ""))
 
 
 def metadata_of(request: web.Request) -> Metadata:

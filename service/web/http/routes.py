@@ -7,6 +7,7 @@ route's template (limits, headers, metrics, spans, logs) treats the two alike.
 from functools import lru_cache
 
 from aiohttp import web
+from msgspec import Struct
 
 ALIASES = {
     "/discovery/v1/assistant/": ("/v1/assistant/", "/api/assistant/"),
@@ -28,6 +29,20 @@ def aliases_of(path: str) -> list[str]:
         if path.startswith(main)
         for alias in aliases
     ]
+
+
+class Visit(Struct):
+    """One request on its way: whatever is asked several times of each."""
+
+    route: str
+    """The template, as ``route_of`` has it."""
+    started: float
+    """On the clock of ``time.perf_counter``."""
+    is_stream: bool = False
+    """Its answer is sent in parts, over a longer time."""
+
+
+VISIT = web.RequestKey("visit", Visit)
 
 
 def route_of(request: web.Request) -> str:

@@ -1,7 +1,7 @@
 """Headers of every answer, so that a browser treats it as nothing but what it is."""
 
-from aiohttp import web
-from multidict import CIMultiDict
+from aiohttp import hdrs, web
+from multidict import CIMultiDict, istr
 
 PLAIN_HEADERS = {
     # For what is no page: nothing in it may run, and nothing may show it inside of something else
@@ -14,6 +14,7 @@ PLAIN_HEADERS = {
 }
 """Pages bring their own policy (pages.py); what they say is kept."""
 
+CONTENT_SECURITY_POLICY = istr("Content-Security-Policy")
 _PREPARED = CIMultiDict(PLAIN_HEADERS)
 """Copied as a whole, which takes a third of the time that single fields take."""
 
@@ -27,12 +28,12 @@ IS_HTTPS: web.AppKey[bool] = web.AppKey("IS_HTTPS")
 def secure(request: web.Request, response: web.StreamResponse) -> None:
     """Add the fields to every answer's head, errors and streams included."""
     headers = response.headers
-    if "Content-Security-Policy" in headers:
+    if CONTENT_SECURITY_POLICY in headers:
         for name, value in PLAIN_HEADERS.items():
             headers.setdefault(name, value)
     else:
         headers.update(_PREPARED)
-    headers.setdefault("Cache-Control", "no-store")
+    headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
     if request.app[IS_HTTPS]:
         headers["Strict-Transport-Security"] = HSTS
-    headers.pop("Server", None)
+    headers.pop(hdrs.SERVER, None)

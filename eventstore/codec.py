@@ -63,7 +63,7 @@ class Codec(Generic[E]):
             tag if shape.version == 1 else f"{tag}{VERSION_MARK}{shape.version}": shape.decoder.decode
             for tag, shape in self._by_tag.items()
         }
-        """What decodes data without personal fields, by type and schema version in one key: a type alone stands for
+        """Decoders of data without personal fields, by type and schema version in one key: a type alone stands for
         version 1 of its shape.
         """
 

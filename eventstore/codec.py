@@ -72,6 +72,10 @@ class Codec(Generic[E]):
         """Return the tags it knows."""
         return self._types
 
+    def tags_of(self, *classes: type[Struct]) -> frozenset[str]:
+        """Return the tags of some of its classes: for a reader that leaves events of other types undecoded."""
+        return frozenset(self._by_class[one].tag for one in classes)
+
     @property
     def shapes(self) -> Mapping[str, tuple[int, type[Struct]]]:
         """Return, by tag, its current schema version and its class."""

@@ -87,10 +87,11 @@ SPENDING: Decider[spending.SpendingCommand, spending.Spending, spending.Spending
 
 def decoded(decider: Decider[C, S, E], events: Sequence[RecordedEvent]) -> Iterator[tuple[str, E]]:
     """The events of one category, each with the id of what it is about; types of a newer program are passed over."""
+    prefix = decider.stream("")
     for recorded in events:
-        if decider.owns(recorded.stream):
+        if recorded.stream.startswith(prefix):
             try:
                 event = decider.codec.decode(recorded)
             except UnknownEventType:
                 continue
-            yield decider.entity_id(recorded.stream), event
+            yield recorded.stream[len(prefix) :], event

@@ -44,6 +44,13 @@ from service.domain.jobs.decider import (
 )
 from service.streams import ERASURES, JOBS, decoded
 
+_UNUSED = JOBS.codec.tags_of(
+    WorkspaceOpened, ContextsOpened, FileChanged, ToolReturned, WorkFinished, Committed, BranchPushed,
+    PullRequestClosed, MessageAdded, WorkRebased, CommentIgnored, CommentAnswered, ModelReminded, BaseMerged,
+    BaseNotMerged,
+)  # fmt: skip
+"""Most of a job's events and of their bytes: they change no row, and are not decoded."""
+
 
 class JobsView:
     name = "jobs-3"
@@ -88,6 +95,8 @@ class JobsView:
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
         for recorded in events:
+            if recorded.type in _UNUSED:
+                continue
             for job_id, event in decoded(JOBS, [recorded]):
                 if isinstance(event, JobRequested):
                     self._insert(db, job_id, event, recorded)

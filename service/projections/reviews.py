@@ -16,6 +16,12 @@ from service.domain.jobs.decider import (
 )
 from service.streams import JOBS, decoded
 
+_USED = JOBS.codec.tags_of(
+    JobRequested, PullRequestOpened, PullRequestUpdated, PullRequestClosed, BranchChanged, MessageAdded, CommentIgnored,
+    CommentAnswered,
+)  # fmt: skip
+"""Others, the texts of model and tools among them, are not decoded."""
+
 
 class ReviewsView:
     name = "reviews-1"
@@ -32,7 +38,7 @@ class ReviewsView:
     """
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
-        for job_id, event in decoded(JOBS, events):
+        for job_id, event in decoded(JOBS, [recorded for recorded in events if recorded.type in _USED]):
             match event:
                 case JobRequested():
                     db.execute(

@@ -25,6 +25,9 @@ from service.domain.threads.recorded_reply import (
 from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadStarted
 from service.streams import ERASURES, THREADS, decoded
 
+_UNUSED = THREADS.codec.tags_of(SourcesFound, ReplyWritten, ReaderLeft, ReaderReturned, FeedbackGiven)
+"""The text of replies among them: they change no row, and are neither joined nor decoded."""
+
 
 class ThreadsView:
     name = "threads-2"
@@ -57,6 +60,8 @@ class ThreadsView:
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
         for recorded in events:
+            if recorded.type in _UNUSED:
+                continue
             for thread_id, event in decoded(THREADS, [recorded]):
                 self._apply(db, thread_id, event, recorded.position)
             for subject, _ in decoded(ERASURES, [recorded]):

@@ -24,7 +24,8 @@ from service.views.questions import SourceView, checks_view
 from service.wire.waiting import waiting
 from service.workers.broadcast import Broadcast
 from service.workers.instances import Instance
-from service.workers.replier import Replier, ReplyContext
+from service.workers.replier import Replier
+from service.workers.reply_context import ReplyContext
 
 _CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
 

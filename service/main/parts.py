@@ -38,7 +38,8 @@ from service.workers.indexing.poller import Poller
 from service.workers.instances import Instance, NoInstance
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.log_watch import LogWatch
-from service.workers.replier import Replier, ReplyContext
+from service.workers.replier import Replier
+from service.workers.reply_context import ReplyContext
 from service.workers.reviews.answers import CommentAnswers
 from service.workers.reviews.comments import CommentReader, CommentSettings
 from service.workers.reviews.context import ReviewContext

@@ -1,11 +1,6 @@
 """The ``docsmith`` command: the command line, with the parts that only the composition root may name."""
 
 import sys
-import sys
-import sys
-import sys
-import sys
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 
 import structlog
@@ -17,7 +18,6 @@ from service.cli.runtime import Runtime, reachable
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.main.folder import configured_models, open_runtime, open_to_read
 from service.main.listening import Address, require_descriptors, socket_of, url_of
-from service.main.rehearsal import indexed_sites, rehearse
 from service.main.reloading import CurrentModels
 from service.main.server import Server
 from service.main.worker_table import SHUTDOWN_SECONDS
@@ -115,8 +115,11 @@ async def preparing(models: CurrentModels, runtime: Runtime) -> AsyncIterator[No
 
 async def _prepare_all(models: CurrentModels, runtime: Runtime) -> None:
     await prepare(models)  # first: it takes longest
+    rehearsal = await asyncio.to_thread(import_module, "service.main.rehearsal")  # with all that an answer takes
     with suppress(EventStoreError, OSError):  # then the first reply loads it
-        await rehearse(runtime.index, await indexed_sites(runtime.views), may_search=runtime.meaning is None)
+        await rehearsal.rehearse(
+            runtime.index, await rehearsal.indexed_sites(runtime.views), may_search=runtime.meaning is None
+        )
 
 
 async def prepare(models: CurrentModels) -> None:

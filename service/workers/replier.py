@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 
 import structlog
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import (
@@ -28,10 +27,8 @@ from eventstore import (
     execute,
     load,
 )
-from service.assistant.answer import answer
 from service.assistant.context import Exchange
-from service.assistant.finding.planning import Planner
-from service.assistant.question import AnswerSettings, Question
+from service.assistant.question import Question
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
 from service.domain.threads.progress import ReplyProgress, progress_of
@@ -67,9 +64,7 @@ from service.domain.threads.replies import (
     merged,
 )
 from service.domain.threads.threads import Thread, ThreadCommand, ThreadEvent, ThreadState, Turn
-from service.ports.model import Models
-from service.ports.search_index import SearchIndex
-from service.ports.tracer import NoTracer, Tracer, within
+from service.ports.tracer import within
 from service.queries.threads import events_of_reply
 from service.runtime.system import now
 from service.streams import THREADS, decoded
@@ -77,13 +72,11 @@ from service.workers.broadcast import Broadcast, Topic
 from service.workers.fair_slots import reply_slots
 from service.workers.live_text import LiveText, ReplyTooLong
 from service.workers.orphans import Orphans
+from service.workers.reply_context import ReplyContext
 from service.workers.reply_writer import REPLIES_OF_A_MOMENT, ReplyWriter, segment_seconds
 from service.workers.retry import retry_while_unavailable
-from service.workers.spending import PaidReply, Spending
 
 log = structlog.get_logger()
-
-NO_TRACER = NoTracer()
 
 MAX_MOMENTS = 16
 HEEDED = frozenset(
@@ -100,24 +93,6 @@ GOES_ON = "The service is restarting; the answer goes on in a moment: load the p
 UNAVAILABLE = "The service cannot do this right now; try again."
 TEXT_DAMAGED = "This question cannot be read any more; ask it again in a new chat."
 TOO_LONG = ReplyBroken("reply_too_long", "The answer became too long and was cut off.")
-
-
-class ReplyContext(Struct, frozen=True):
-    """The ports and limits that replies are given with."""
-
-    models: Models
-    index: SearchIndex
-    settings: AnswerSettings = AnswerSettings()
-    concurrent_replies: int = 2
-    grace_seconds: float = 0.0
-    """How long a reply goes on without a reader that could come back; 0: not at all."""
-    tracer: Tracer = NO_TRACER
-    on_model_failure: Callable[[ModelFailure], None] | None = None
-    """Receives the reason why a model failed, besides the log."""
-    spending: Spending | None = None
-    """The cost bounds of the sites; None for none."""
-    takes_over: bool = True
-    """Whether replies go on here whose process has ended, and may go on elsewhere once this one has."""
 
 
 class Replier:
@@ -143,6 +118,7 @@ class Replier:
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         """Deadlines of the replies without readers."""
         self._group: asyncio.TaskGroup | None = None
+        self._imported: asyncio.Task[object] | None = None
         self._orphans = Orphans(
             store, views, instance=instance, is_alive=is_alive, crashed=crashed, takes_over=context.takes_over
         )
@@ -163,6 +139,7 @@ class Replier:
             await self._orphans.offer_again(after)
             if ready is not None:
                 ready.set()
+            self._imported = replies.create_task(asyncio.to_thread(_import_answer), name="import of the answer")
             replies.create_task(self._orphans.watch(after), name="orphaned replies")
             async for recorded in subscription:
                 for thread_id, event in decoded(THREADS, [recorded] if recorded.type in HEEDED else []):
@@ -338,6 +315,8 @@ class Replier:
         assert turn is not None
         assert turn.reply is not None
         question, characters = question_of(loaded.state, reply_id), 0
+        if self._imported is not None:
+            await asyncio.shield(self._imported)
         if turn.reply.resumes:
             progress = await self._repeat(thread_id, reply_id, topic)
             if not progress.is_readable:
@@ -416,42 +395,16 @@ class Replier:
         return progress_of(events, reply_id)
 
     def _events(self, question: Question, live: LiveText, *, is_public: bool) -> AsyncGenerator[AnswerEvent, None]:
-        context, spending = self._context, self._context.spending
-        if spending is not None and spending.concerns(is_public=is_public):
-            return self._bounded_events(question, live, spending, is_public=is_public)
-        model, planner = context.models.for_assistant(), context.models.for_planning()
-        return answer(
-            question,
-            index=context.index,
-            model=model,
-            settings=context.settings,
-            planner=None if planner is None else Planner(planner),
-            live=live,
-        )
+        from service.workers.reply_events import reply_events  # late: see _import_answer
 
-    async def _bounded_events(
-        self, question: Question, live: LiveText, spending: Spending, *, is_public: bool
-    ) -> AsyncGenerator[AnswerEvent, None]:
-        context, paid = (
-            self._context,
-            PaidReply(question.domain, question.reply_id, is_public, question.progress.usage.cost_usd or 0.0),
-        )
-        planner = context.models.for_planning()
-        async with (
-            spending.budget(paid, context.models) as budget,
-            aclosing(
-                answer(
-                    question,
-                    index=context.index,
-                    model=budget.model,
-                    settings=context.settings,
-                    planner=None if planner is None else Planner(budget.within(planner)),
-                    live=live,
-                )
-            ) as events,
-        ):
-            async for event in events:
-                yield event
+        return reply_events(question, live, self._context, is_public=is_public)
+
+
+def _import_answer() -> None:
+    """Import what an answer takes, whose expressions take 40 ms to compile: on a thread, once questions are accepted.
+    Replies wait for it; the start and the event loop do not.
+    """
+    import service.workers.reply_events  # noqa: F401
 
 
 def question_of(thread: Thread, reply_id: str) -> Question:

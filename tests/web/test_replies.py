@@ -23,7 +23,8 @@ from service.streams import THREADS
 from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
 from service.workers.broadcast import Broadcast, Topic
-from service.workers.replier import Replier, ReplyContext
+from service.workers.replier import Replier
+from service.workers.reply_context import ReplyContext
 from tests.end_to_end.talk import chunks, text_of
 from tests.fakes.search_index import FakeSearchIndex
 

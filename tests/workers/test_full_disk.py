@@ -20,7 +20,8 @@ from service.projections import all_projections
 from service.streams import JOBS, PROJECTS, THREADS, decoded
 from service.workers.broadcast import Broadcast
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
-from service.workers.replier import Replier, ReplyContext
+from service.workers.replier import Replier
+from service.workers.reply_context import ReplyContext
 from tests.fakes.clock import MovedClock
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource

@@ -16,7 +16,8 @@ from service.ports.model import ModelEnd, ModelText
 from service.queries.threads import events_of_reply
 from service.streams import THREADS
 from service.workers.broadcast import Broadcast
-from service.workers.replier import Replier, ReplyContext
+from service.workers.replier import Replier
+from service.workers.reply_context import ReplyContext
 from tests.fakes.search_index import FakeSearchIndex
 from tests.workers.test_replier import until
 

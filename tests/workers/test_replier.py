@@ -18,7 +18,8 @@ from service.ports.model import ModelEnd, ModelText
 from service.streams import THREADS
 from service.workers.broadcast import Broadcast
 from service.workers.live_text import MAX_REPLY_CHARACTERS
-from service.workers.replier import MAX_EARLIER_TURNS, Replier, ReplyContext, question_of
+from service.workers.replier import MAX_EARLIER_TURNS, Replier, question_of
+from service.workers.reply_context import ReplyContext
 from service.workers.reply_writer import segment_seconds
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex

@@ -203,3 +203,15 @@ def test_contrary_of_a_default_or_ban_is_marked(sentence, missing):
     checker.add_passages([GivenPassage(1, MODES)])
     (check,) = checker.judge([*checker.feed(sentence), *checker.finish()])
     assert (check.missing, check.status == "unsupported") == (missing, missing != ())
+
+
+def test_passages_of_two_replies_do_not_mix():
+    one, other = SentenceChecker(["Which port?"]), SentenceChecker(["Which port?"])
+    page = "Kite listens on port 8080."
+    one.add_passages([GivenPassage(1, page, start_line=3), GivenPassage(2, "Workers wait 30 seconds.")])
+    other.add_passages([GivenPassage(1, "The queue holds 500 jobs."), GivenPassage(4, page, start_line=9)])
+    claim = "Kite listens on port 8080 [1](/a). Workers wait 30 seconds [2](/b)."
+    first, second = one.judge([*one.feed(claim), *one.finish()])
+    assert (first.status, first.passage, first.start_line, second.status) == ("supported", 1, 3, "supported")
+    first, second = other.judge([*other.feed(claim), *other.finish()])
+    assert (first.status, first.passage, first.start_line, second.status) == ("partly", 4, 9, "unsupported")

@@ -58,7 +58,7 @@ class Judge:
 
     def __init__(self, passages: Passages, said: Iterable[str] = ()) -> None:
         self._passages = passages
-        self._said = Passages()
+        self._said = Passages(is_of_site=False)
         for number, text in enumerate(said):
             self._said.add(GivenPassage(number, text))
         self._code = CodeJudge(passages, self._said)

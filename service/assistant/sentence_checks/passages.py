@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.assistant.sentence_checks.code import Token, tokens_in
 from service.assistant.sentence_checks.defaults import defaults_in
@@ -19,6 +20,11 @@ from service.markup.streaming.lines import MARKERS
 MAX_PASSAGE_CHARACTERS = 60_000
 MAX_TEXT_CHARACTERS = 600_000
 """Limit for all passages of a reply together; what is beyond is not read."""
+MAX_KEPT_CHARACTERS = 300_000
+"""Limit for all passages that stay read for the next replies; in memory that is some 15 MB. To read a reply's
+passages took 12 ms of the processor, to copy what is kept of them takes 0.4 ms.
+"""
+MAX_KEPT = 500
 MAX_SEGMENT_CHARACTERS = 2_000
 SEGMENT_CHARACTERS = 320
 MAX_FILLERS = 6
@@ -72,6 +78,14 @@ class Fillers:
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
 
+    def update(self, other: "Fillers") -> None:
+        """Note the tokens of another, as if they came one by one."""
+        for frame, tokens in other._of.items():
+            known = self._of.setdefault(frame, tokens)
+            if known is not tokens and known != tokens:
+                both = dict.fromkeys([*known.split("\0"), *tokens.split("\0")])
+                self._of[frame] = "\0".join(list(both)[: MAX_FILLERS + 1])
+
     def add(self, one: str, other: str, token: str) -> None:
         """Note a token: of those in one place, up to ``MAX_FILLERS`` and one more."""
         frame = f"{one}\0{other}"
@@ -94,7 +108,9 @@ class Passages:
     100 ms.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_of_site: bool = True) -> None:
+        """``is_of_site``: they are of pages, so they may be kept for other replies; a reader's words are not."""
+        self._is_of_site = is_of_site
         self.clear()
 
     def clear(self) -> None:
@@ -133,19 +149,46 @@ class Passages:
         self._known[passage.number] = len(passage.text)
         text = passage.text[: min(MAX_PASSAGE_CHARACTERS, self._left)]
         self._left -= len(text)
-        heading = tuple(dict.fromkeys(stems_in(passage.heading)))
-        self._add_tokens(passage.heading, len(self.segments))
+        read = _KEPT.read if self._is_of_site else _read
+        self._update(read(text, passage.heading), passage)
+
+    def _update(self, one: "Passages", passage: GivenPassage) -> None:
+        """Add what was read of a passage. It is copied: others read the same page."""
+        first, last = len(self.segments), passage.end_line
+        for segment in one.segments:
+            begin, end = segment.line + passage.start_line, segment.end_line + passage.start_line
+            begin, end = min(begin, last or begin), min(end, last or end)
+            self.segments.append(replace(segment, passage=passage.number, line=begin, end_line=end))
+        for known, new in ((self.of_stem, one.of_stem), (self.of_token, one.of_token), (self.of_value, one.of_value)):
+            for key, places in new.items():
+                known.setdefault(key, array("L")).extend([at + first for at in places])
+        for found, more in ((self.numbers, one.numbers), (self.amounts, one.amounts)):
+            for key, pairs in more.items():
+                found.setdefault(key, []).extend([(at + first, number) for at, number in pairs])
+        for line_of_code, at in one.lines.items():
+            self.lines.setdefault(line_of_code, at + first)
+        self.vocabulary.update(one.vocabulary)
+        self.pairs.update(one.pairs)
+        self.of_code.update(one.of_code)
+        self.alone |= one.alone
+        self.keys |= one.keys
+        self.frames.update(one.frames)
+        self.between.update(one.between)
+
+    def read(self, text: str, under: str) -> None:
+        """Read the text of a passage that stands under these headings; its lines count from 0."""
+        heading = tuple(dict.fromkeys(stems_in(under)))
+        self._add_tokens(under, len(self.segments))
         in_code = _begins_in_code(text)
         above = heading
         prose: list[str] = []
         began = 0
-        for at, whole in enumerate([*text.splitlines(), ""]):
+        for number, whole in enumerate([*text.splitlines(), ""]):
             line = whole[:MAX_SEGMENT_CHARACTERS]
-            number = passage.start_line + at
             mark = _fence_of(line)
             is_fence = mark != ""
             if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
-                self._add_prose(passage, began, prose, above)
+                self._add_prose(began, prose, above)
                 prose.clear()
             if is_fence:
                 in_code = not in_code or mark.strip(" \t`~") != ""  # only the first line says what it is
@@ -153,7 +196,7 @@ class Passages:
             elif not line.strip():
                 continue
             elif in_code:
-                self._add_segment(passage, (number, number), line, above, is_code=True)
+                self._add_segment((number, number), line, above, is_code=True)
             else:
                 if _HEADING.match(line):
                     above = tuple(dict.fromkeys([*heading, *stems_in(line)]))
@@ -162,7 +205,7 @@ class Passages:
                 if line.startswith(INDENT):  # perhaps code
                     self._add_code(line, len(self.segments))
 
-    def _add_prose(self, passage: GivenPassage, began: int, lines: Sequence[str], above: tuple[str, ...]) -> None:
+    def _add_prose(self, began: int, lines: Sequence[str], above: tuple[str, ...]) -> None:
         """Add a paragraph or a list item; its lines may be cut anywhere."""
         at = 0
         ends: list[int] = []
@@ -172,7 +215,7 @@ class Passages:
         at = 0
         for part in _parts(" ".join(line.strip() for line in lines)):
             first, last = bisect_right(ends, at), bisect_right(ends, at + len(part) - 1)
-            self._add_segment(passage, (began + first, began + last), part, above, is_code=False)
+            self._add_segment((began + first, began + last), part, above, is_code=False)
             at += len(part) + 1
 
     def is_new(self, passage: GivenPassage) -> bool:
@@ -193,10 +236,7 @@ class Passages:
             found += [pair for pair in self.amounts.get(number.dimension, ()) if number.agrees_with(pair[1])]
         return found
 
-    def _add_segment(
-        self, passage: GivenPassage, lines: tuple[int, int], raw: str, above: tuple[str, ...], *, is_code: bool
-    ) -> None:
-        first, last = (min(line, passage.end_line or line) for line in lines)
+    def _add_segment(self, lines: tuple[int, int], raw: str, above: tuple[str, ...], *, is_code: bool) -> None:
         text = _LINK.sub("]", raw) if "](" in raw else raw
         if not text.isascii():
             text = normalized("NFKC", text)
@@ -216,7 +256,7 @@ class Passages:
                 self.numbers.setdefault(key, []).append((at, number))
             if number.dimension:
                 self.amounts.setdefault(number.dimension, []).append((at, number))
-        self.segments.append(Segment(passage.number, first, last, above, values, numbers, text, _defaults(text)))
+        self.segments.append(Segment(0, *lines, above, values, numbers, text, _defaults(text)))
         if is_code:
             self._add_code(text, at)
         elif "`" in text:
@@ -253,6 +293,37 @@ class Passages:
                     self._add_code(token.text[1:-1], at)
                 self._add_tokens(token.text, at)
                 _add(self.of_token, token.key, at)
+
+
+class _Kept:
+    """Passages that were read last, the newest last: replies on one subject are made from the same pages."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, str], Passages] = {}
+        self._characters = 0
+
+    def read(self, text: str, heading: str) -> Passages:
+        """Return what a text has under its headings; to be copied, not changed."""
+        key = (text, heading)
+        one = self._read.pop(key, None)
+        if one is None:
+            one = _read(text, heading)
+            self._characters += len(text)
+        self._read[key] = one
+        while self._characters > MAX_KEPT_CHARACTERS or len(self._read) > MAX_KEPT:
+            oldest = next(iter(self._read))
+            del self._read[oldest]
+            self._characters -= len(oldest[0])
+        return one
+
+
+_KEPT = _Kept()
+
+
+def _read(text: str, heading: str) -> Passages:
+    one = Passages()
+    one.read(text, heading)
+    return one
 
 
 def _add(places: dict[str, "array[int]"], key: str, at: int) -> None:

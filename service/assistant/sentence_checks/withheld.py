@@ -214,7 +214,7 @@ class CodeWithholder:
     def __init__(self, said: Iterable[str], passages: Callable[[], Sequence[GivenPassage]], question: str) -> None:
         """``passages``: those found so far; ``question``: its language is that of the notes."""
         self._given, self._question = passages, question
-        self._passages, self._said = Passages(), Passages()
+        self._passages, self._said = Passages(), Passages(is_of_site=False)
         self._to_read = list(said)
         self._judge = CodeJudge(self._passages, self._said)
 

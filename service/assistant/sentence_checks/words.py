@@ -77,7 +77,7 @@ class Name(Struct, frozen=True):
 def stem(word: str) -> str:
     """Return the beginning that the word's forms have in common."""
     folded = word.casefold()
-    for ending in _ENDINGS:
+    for ending in _ENDINGS if folded.endswith(_ENDINGS) else ():
         if folded.endswith(ending) and len(folded) - len(ending) >= LEAST_STEM:
             folded = folded[: -len(ending)]
             if folded[-1] == folded[-2] and folded[-1] not in "sl":

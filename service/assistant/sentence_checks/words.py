@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator, Set
+from functools import lru_cache
 
 from msgspec import Struct
 
 WORD = re.compile(r"[^\W\d_]{2,60}")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+KEPT_WORDS = 16_384
+"""Words whose stems are kept: most of what a site's pages say."""
 STEM_CHARACTERS = 6
 """Words that begin alike count as forms of one: ``configure``, ``configuration``."""
 LEAST_STEM = 3
@@ -88,12 +91,14 @@ def stem(word: str) -> str:
 
 def stems_in(text: str) -> Iterator[str]:
     """Yield the stems of the words with a meaning, those inside of identifiers too."""
-    for match in WORD.finditer(text):
-        word = match[0]
-        parts = camel_words(word) if not (word.islower() or word.isupper() or word.istitle()) else [word]
-        for part in parts:
-            if len(part) > 2 and part.casefold() not in STOP:
-                yield stem(part)
+    for word in WORD.findall(text):
+        yield from _stems_of(word)
+
+
+@lru_cache(KEPT_WORDS)
+def _stems_of(word: str) -> tuple[str, ...]:
+    parts = camel_words(word) if not (word.islower() or word.isupper() or word.istitle()) else [word]
+    return tuple(stem(part) for part in parts if len(part) > 2 and part.casefold() not in STOP)
 
 
 def camel_words(word: str) -> list[str]:

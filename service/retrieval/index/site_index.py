@@ -213,7 +213,8 @@ class SiteIndex:
         phrases = phrases_of(query)
         if phrases:
             found = sections_with_phrases(self._words, phrases, reader.own(SECTIONS), reader.read_in)
-            found = found or sections_with_phrases(self._words, phrases, reader.only(SECTIONS), reader.read_in)
+            if reader.is_divided and not found:
+                found = sections_with_phrases(self._words, phrases, reader.only(SECTIONS), reader.read_in)
             ranking.lead({page: found[page] for page in self.shown(list(found), reader) if page in found})
         self._lead_by_title(ranking, query)
         return ranking
@@ -230,7 +231,9 @@ class SiteIndex:
     def sections_with_run(self, query: str, reader: Reader) -> list[int]:
         """Return the few sections that have several words of a query in a row; none where many have them."""
         found = sections_with_run(self._words, query, reader.own(SECTIONS), reader.read_in)
-        return found or sections_with_run(self._words, query, reader.only(SECTIONS), reader.read_in)
+        if found or not reader.is_divided:
+            return found
+        return sections_with_run(self._words, query, reader.only(SECTIONS), reader.read_in)
 
     def coverage(self, ranking: Ranking, page: int) -> float:
         """Return the part of the question's words, weighed by rarity, that a page has: 0 .. 1."""

@@ -5,7 +5,7 @@ out of a prompt unless the question asks for that very thing ("what changed in t
 """
 
 import re
-from collections.abc import Iterable
+from functools import lru_cache
 
 from service.markup.blocks import blocks_of
 from service.markup.prose import words_of
@@ -16,6 +16,8 @@ SHORT = 300
 LEAST_WORD = 5
 """Letters that a word of a heading shares with the question."""
 MAX_LINKS_CHARACTERS = 20_000
+KEPT_NAMES = 4_096
+"""Places of sections that are known to be of a change log or not."""
 
 _POINTERS = re.compile(
     r"(?:see also|see more|next steps?|what.?s next|where to go (?:next|from here)|related(?: \w+){0,3}|further reading"
@@ -105,7 +107,8 @@ def is_history(section: Section) -> bool:
     return says_history(section.path, (section.title, *section.heading_path))
 
 
-def says_history(path: str, headings: Iterable[str]) -> bool:
+@lru_cache(KEPT_NAMES)
+def says_history(path: str, headings: tuple[str, ...]) -> bool:
     """Return whether a file's name, or a title or heading, is that of a change log or of release notes."""
     return _FILE_OF_HISTORY.search(path) is not None or any(_HISTORY.fullmatch(one.strip()) for one in headings)
 

@@ -55,10 +55,8 @@ class Piece(Struct):
     is_expected: bool = False
     """Its page is named by a plan, or by the question: it may answer in other words."""
     worths: tuple[float, ...] = ()
-
-    @property
-    def worth(self) -> float:
-        return max(self.worths)
+    """For each query; ``worth`` is the most of them."""
+    worth: float = 0.0
 
     @property
     def is_beside(self) -> bool:
@@ -117,6 +115,7 @@ def _rank(piece: Piece, first_page: int) -> tuple[bool, bool, float]:
 def _weigh(pieces: Sequence[Piece]) -> None:
     for piece in pieces:
         piece.worths = tuple(PAGE_WEIGHT * piece.page_score + SECTION_WEIGHT * score for score in piece.own_scores)
+        piece.worth = max(piece.worths)
     raised: list[tuple[Piece, tuple[float, ...]]] = []
     for one, other in pairwise(pieces):
         if one.page == other.page and other.id - one.id <= 2:
@@ -125,6 +124,7 @@ def _weigh(pieces: Sequence[Piece]) -> None:
         piece.worths = tuple(
             worth + NEIGHBOUR * max(0.0, by - worth) for worth, by in zip(piece.worths, near, strict=True)
         )
+        piece.worth = max(piece.worths)
 
 
 def _without_weak_pages(pieces: Sequence[Piece], first_page: int) -> list[Piece]:
@@ -213,4 +213,4 @@ def _cost(piece: Piece) -> int:
 def _cut(piece: Piece, budget_tokens: int) -> Piece:
     text = beginning(piece.section.text, budget_tokens - FRAME_TOKENS)
     cut = replace(piece.section, text=text)
-    return Piece(piece.id, piece.page, cut, piece.page_score, piece.own_scores, worths=piece.worths)
+    return Piece(piece.id, piece.page, cut, piece.page_score, piece.own_scores, worths=piece.worths, worth=piece.worth)

@@ -11,6 +11,10 @@ Address = IPv4Address | IPv6Address
 
 MAX_ENTRIES = 100
 """Limit for the entries of one list."""
+MAX_ADDRESS_CHARACTERS = 45
+"""Length of the longest way to write an IPv6 address, with an IPv4 one at its end."""
+MAX_IN_MEMORY = 4096
+"""Addresses that are kept as they were read: a caller sends many requests from one."""
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -37,8 +41,14 @@ def checked_networks(texts: Iterable[str]) -> tuple[str, ...]:
 
 def address_of(text: str) -> Address | None:
     """An address in its plain form, or None: an IPv4 address inside of an IPv6 one is taken out, a zone dropped."""
+    plain = text.partition("%")[0]
+    return _parsed(plain) if len(plain) <= MAX_ADDRESS_CHARACTERS else None
+
+
+@lru_cache(maxsize=MAX_IN_MEMORY)
+def _parsed(text: str) -> Address | None:
     try:
-        address = ip_address(text.partition("%")[0])
+        address = ip_address(text)
     except ValueError:
         return None
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
@@ -53,6 +63,7 @@ _network = lru_cache(maxsize=1024)(ip_network)
 """Parsed once: they are asked about with each request."""
 
 
+@lru_cache(maxsize=MAX_IN_MEMORY)
 def counted_as(address: Address) -> str:
     """Return the part of an address that counts as one caller: a whole IPv4 address, the first 64 bits of an IPv6 one.
 

@@ -147,8 +147,10 @@ class Views:
         target = await self._store.head()
         self._head = max(self._head, target)
         while any(run.position < target for run in self._healthy()):
-            head = await self._store.head()
-            for position in sorted({run.position for run in self._healthy() if run.position < head}, reverse=True):
+            positions = {run.position for run in self._healthy()}
+            # Those that are together read on to the target; only others have to know how far the log is meanwhile.
+            head = target if len(positions) == 1 else await self._store.head()
+            for position in sorted((position for position in positions if position < head), reverse=True):
                 events = await self._store.read_all(after=position, limit=PAGE)
                 await self._apply([run for run in self._healthy() if run.position == position], events)
                 if progress is not None:

@@ -35,8 +35,10 @@ class LogBounds(Struct, frozen=True):
 
     busy_timeout_seconds: float = files.BUSY_TIMEOUT_SECONDS
     """How long an append waits for another process that is writing."""
-    usual: int = 4_096
-    """A WAL of this length is moved into the file."""
+    usual: int = 2_048
+    """A WAL of this length is moved into the file. Twice as long, a new log waits longer for its file to grow: a flush
+    of a file that has become longer takes twice the time. Half as long, a busy writer waits for more moves.
+    """
     little: int = 512
     """The most that is moved while the writer waits: about 2 ms and a flush."""
     most: int = 16_384
@@ -119,8 +121,9 @@ class WalKeeper:
     def _run(self) -> None:
         db: sqlite3.Connection | None = None
         while (mode := self._work.get()) is not None:
-            # As with SQLite's own checkpoints a full disk, say, is not reported: the WAL still has everything.
-            with suppress(sqlite3.Error, EventStoreError):
+            # As with SQLite's own checkpoints, a full disk is not reported: the WAL still has everything.
+            # MemoryError stands for SQLITE_NOMEM; it would end this thread, and the writer would wait for good.
+            with suppress(sqlite3.Error, EventStoreError, MemoryError):
                 if db is None:
                     db = files.connect(self._path, busy_timeout_seconds=_WAIT_SECONDS)
                     db.execute(f"PRAGMA synchronous = {self._synchronous}")

@@ -164,7 +164,7 @@ def encoded(decider: Any, events: Iterable[Any]) -> tuple[NewEvent, ...]:
 
 
 async def fill(data: Path, pattern: Patterns, count: int) -> int:
-    """Append so many jobs and replies, and the requests that asked for them; return the log's head."""
+    """Append a number of jobs and replies, and the requests that asked for them; return the log's head."""
     async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
         version, since = await store.stream_version(STREAM), datetime.now(UTC) - timedelta(days=29)
         step = timedelta(days=28) / max(1, 2 * count)
@@ -185,7 +185,7 @@ async def fill(data: Path, pattern: Patterns, count: int) -> int:
 
 
 async def add_thread(data: Path, pattern: Patterns, turns: int) -> str:
-    """Append a thread with so many turns; return its id."""
+    """Append a thread with this number of turns; return its id."""
     thread_id, version = new_capability(), 0
     async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
         for number in range(turns):

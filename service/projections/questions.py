@@ -178,7 +178,10 @@ def _complete(db: sqlite3.Connection, done: ReplyCompleted) -> None:
             json.dumps(done.cited), *_checks(done.checks), done.reply_id,
         ),
     )  # fmt: skip
-    db.execute("UPDATE asked SET resolution = ? WHERE reply_id = ?", (resolution, done.reply_id))
+    db.execute(  # by the message's id, which has an index: without one each reply reads all questions
+        "UPDATE asked SET resolution = ? WHERE id = (SELECT message_id FROM answers WHERE id = ?) AND reply_id = ?",
+        (resolution, done.reply_id, done.reply_id),
+    )
 
 
 def _leave_from(db: sqlite3.Connection, thread_id: str, message_id: str, *, itself: bool) -> None:

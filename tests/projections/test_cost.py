@@ -1,0 +1,48 @@
+"""Applying an event reads few rows, however many there are."""
+
+import sqlite3
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from eventstore import Decider, Metadata, RecordedEvent
+from service import streams
+from service.projections import all_projections
+from tests.test_event_samples import stored
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+FEW = {"w", "json_each", "CONSTANT"}
+"""Read whole: all webhooks, which people make one by one, the events of one, and a row that is in no table."""
+BEGINNINGS = ("-created", "-registered", "thread-started", "job-requested")
+
+
+def recorded_samples():
+    """Yield an event of each shape; of an erasure, that of a thread and of a job."""
+    deciders = [value for value in vars(streams).values() if isinstance(value, Decider)]
+    categories = {tag: decider.category for decider in deciders for tag in decider.codec.types}
+    position = 0
+    for sample in stored().values():
+        category = categories[sample.type]
+        for entity in ("thread-x", "job-x") if category == streams.ERASURES.category else ("x",):
+            position += 1
+            personal = None if bytes(sample.personal) == b"null" else bytes(sample.personal)
+            yield RecordedEvent(
+                position, f"{category}-{entity}", position, sample.type, bytes(sample.data), personal, False,
+                sample.schema_version, Metadata(), str(position), NOW, b"",
+            )  # fmt: skip
+
+
+def test_projections_read_rows_by_an_index():
+    events = sorted(recorded_samples(), key=lambda event: not event.type.endswith(BEGINNINGS))
+    for projection in all_projections():
+        db = sqlite3.connect(":memory:")
+        db.executescript(projection.tables)
+        statements = []
+        db.set_trace_callback(statements.append)
+        for event in events:
+            with suppress(sqlite3.IntegrityError):  # another sample of how one thing begins
+                projection.apply(db, [event])
+        db.set_trace_callback(None)
+        for sql in {each for each in statements if not each.startswith(("BEGIN", "--"))}:
+            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}")]
+            assert not [step for step in plan if step.startswith("SCAN ") and step.split()[1] not in FEW], sql
+        db.close()

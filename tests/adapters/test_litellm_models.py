@@ -222,3 +222,12 @@ def test_importing_us_imports_neither_litellm_nor_httpx():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+async def test_llama_tokens_are_counted_without_the_network():
+    from service.adapters.models.library import load
+
+    library = await load()
+    chosen = library.module.utils._select_tokenizer(model="groq/llama-3.3-70b-versatile")
+    assert chosen["type"] == "openai_tokenizer"
+    assert library.module.disable_hf_tokenizer_download

@@ -282,6 +282,19 @@ async def test_switching_files_never_fails_a_query(tmp_path):
     assert [folder.name for folder in (tmp_path / DOMAIN).iterdir()] == ["i5"]
 
 
+async def test_links_are_those_of_the_newest_index(indexed):
+    await indexed.fill({"old.md": "# Old\n\nA page.\n"})
+    for _ in range(2):
+        assert (await indexed.index.links(DOMAIN)).resolve("old") == "/old"
+    await indexed.fill({"new.md": "# New\n\nA page.\n"})
+    for _ in range(2):
+        links = await indexed.index.links(DOMAIN)
+        assert (links.resolve("old"), links.resolve("new")) == (None, "/new")
+    await indexed.index.forget(DOMAIN)
+    with pytest.raises(NotFound):
+        await indexed.index.links(DOMAIN)
+
+
 async def test_an_index_that_waits_for_its_turn_is_not_removed(indexed):
     await indexed.fill({"a.md": "One."})
     waiting = indexed.index.path_of(DOMAIN, "next")

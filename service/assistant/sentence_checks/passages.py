@@ -241,7 +241,7 @@ class Passages:
         if not text.isascii():
             text = normalized("NFKC", text)
         at = len(self.segments)
-        words = [match[0].casefold() for match in WORD.finditer(text)]
+        words = [word.casefold() for word in WORD.findall(text)]
         self.vocabulary.update(dict.fromkeys(words))
         self.pairs.update(dict.fromkeys(map(" ".join, pairwise(words))))
         for one in dict.fromkeys(stems_in(text)):
@@ -264,13 +264,13 @@ class Passages:
                 self._add_code(span[1], at)
 
     def _add_tokens(self, text: str, at: int) -> None:
-        for match in _TOKEN.finditer(text):
-            whole = match[0].casefold()
-            forms = {whole, whole.rstrip(".-")}
+        for whole in dict.fromkeys(map(str.casefold, _TOKEN.findall(text))):
+            _add(self.of_token, whole, at)
+            if whole[-1] == "-":
+                _add(self.of_token, whole.rstrip("-"), at)
             if "." in whole:
-                forms.update(whole.split("."))
-            for form in forms:
-                _add(self.of_token, form, at)
+                for form in whole.split("."):
+                    _add(self.of_token, form, at)
 
     def _add_code(self, line: str, at: int) -> None:
         tokens = tokens_in(line)

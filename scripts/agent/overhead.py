@@ -1,5 +1,5 @@
-"""The cost of a job besides its model: a scripted one changes 20 files of a large repository, the service does
-the rest.
+"""The cost of a job besides its model: a scripted one changes 20 files of a large repository and renames a page, the
+service does the rest.
 
 The whole service runs in this process but for its HTTP socket, with everything as it is in production: durable log,
 views, gates, git, pull request. The rival is git's own command line on the same repository with the same changes.
@@ -45,10 +45,12 @@ PHASES = (
     ("pull request", "pull-request-opened"), ("end", "job-completed"),
 )  # fmt: skip
 AUTHOR = "Bench <bench@localhost>"
+MAX_SECONDS, MAX_PROCESSOR_SECONDS = 4.7, 2.3
+"""Half of what it took when each job read the whole site for itself: 9.4 s, and 4.6 s of processor time."""
 
 
 class ScriptedModel:
-    """Looks around, changes 20 files in one reply (one of them new, so that the links of the site are read), ends."""
+    """Looks around, changes 20 files and renames a page in one reply, so that links of the site are read, and ends."""
 
     name = "scripted/bench"
 
@@ -74,7 +76,9 @@ class ScriptedModel:
                 "text": "---\ntitle: New\n---\n\nNew.\n",
             }
             changed = [("replace", {"path": path, "old": old, "new": to}) for path, old, to in edits[: FILES - 1]]
-            calls = [("write", new), *changed]
+            old = edits[FILES - 1][0]
+            folder, _, name = old.rpartition("/")
+            calls = [("write", new), *changed, ("move", {"path": old, "to": f"{folder}-renamed/{name}"})]
         elif step == 2:
             calls = [("check_links", {"changed": True})]
         else:
@@ -253,7 +257,7 @@ async def overhead(folder: Path, scratch: Path, jobs: int) -> tuple[list[dict[st
                 gc.collect()
                 gc.freeze()  # as the service does when it has started
                 model.edits = edits[0]
-                await one_job(runtime, project_id)  # the clone and the page cache are warm from here on
+                first = phases(await one_job(runtime, project_id))  # the commit is known from here on
                 watching = asyncio.create_task(delays.watch())
                 measured = []
                 for at in range(jobs):
@@ -281,7 +285,9 @@ async def overhead(folder: Path, scratch: Path, jobs: int) -> tuple[list[dict[st
                 await server.close()
     finally:
         sys.setswitchinterval(switch)
-    return _told(measured, ours, theirs, delays, jobs)
+    rows, goals = _told(measured, ours, theirs, delays, jobs)
+    cold = round(first["whole job"], 3)
+    return [{"what": "job: the first one of its commit", "median s": cold, "max s": cold, "times": 1}, *rows], goals
 
 
 def _told(
@@ -314,8 +320,10 @@ def _told(
     whole = median(one["whole job"] for one in measured)
     computed = median(one["whole job, processor time"] for one in measured)
     goals = [
-        {"name": f"job besides the model, {FILES} files, median of {jobs}", "goal": "under 5 s",
-         "measured": f"{whole:.2f} s ({computed:.2f} s of processor time)", "met": whole < 5},
+        {"name": f"job besides the model, {FILES} files and a rename, median of {jobs}",
+         "goal": f"under {MAX_SECONDS} s, and {MAX_PROCESSOR_SECONDS} s of processor time",
+         "measured": f"{whole:.2f} s ({computed:.2f} s of processor time)",
+         "met": whole < MAX_SECONDS and computed < MAX_PROCESSOR_SECONDS},
         {"name": "event loop's delay meanwhile, p99", "goal": "under 20 ms",
          "measured": f"{p99:.1f} ms (at most {most:.0f} ms)", "met": p99 < 20},
     ]  # fmt: skip

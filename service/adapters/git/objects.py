@@ -39,8 +39,8 @@ MAX_INFLATED_BYTES = 64 * 1024 * 1024
 
 LFS_POINTER = b"version https://git-lfs"
 
-COMMIT, TREE, BLOB, OFS_DELTA, REF_DELTA = 1, 2, 3, 6, 7
-"""Kinds of pack entries (gitformat-pack(5))."""
+OFS_DELTA, REF_DELTA = 6, 7
+"""Kinds of pack entries that are deltas (gitformat-pack(5))."""
 
 FILE_NAME = re.compile(rb"\.[A-Za-z]\w{0,9}\Z")
 """A link of such a name leads to a file, as far as its name says."""
@@ -153,6 +153,9 @@ class Objects:
 
     def read(self, name: ObjectID, limit: int) -> bytes:
         """The content of an object whose reading takes at most ``limit`` bytes. Raises NotFound, Invalid."""
+        whole = self._stored_whole(name, limit)
+        if whole is not None:
+            return whole
         size = self.size(name)
         if size is None:
             raise NotFound(f"There is no object {name[:12].decode()} here.")
@@ -185,8 +188,7 @@ class Objects:
 
     def blob(self, name: ObjectID, limit: int = MAX_BLOB_BYTES) -> bytes | None:
         """The content of a file, or None when it is over the limit."""
-        place = self._find(name)
-        whole = self._stored_whole(*place, limit) if place is not None else None
+        whole = self._stored_whole(name, limit)
         if whole is not None:
             return whole
         if not self.fits(name, limit):
@@ -194,18 +196,21 @@ class Objects:
         content = self._content(name)
         return content if len(content) <= limit else None
 
-    def _stored_whole(self, number: int, offset: int, limit: int) -> bytes | None:
-        """Return what a pack holds as no delta, as most files of documentation are: in one step, since a search reads
-        thousands. None for everything else, and for what is over the limit or damaged.
+    def _stored_whole(self, name: ObjectID, limit: int) -> bytes | None:
+        """Return what a pack holds as no delta, as most files and folders of documentation are: in one step, since a
+        search reads thousands. None for everything else, and for what is over the limit or damaged.
         """
-        data = self._packs[number].data._buffer()
+        place = self._find(name)
+        if place is None:
+            return None
+        data, offset = self._packs[place[0]].data._buffer(), place[1]
         inflated = zlib.decompressobj()
         try:
             size, shift, at = data[offset] & 15, 4, offset + 1
             while data[at - 1] & 0x80:
                 size |= (data[at] & 0x7F) << shift
                 shift, at = shift + 7, at + 1
-            if (data[offset] >> 4) & 7 != BLOB or size > limit:
+            if (data[offset] >> 4) & 7 in (OFS_DELTA, REF_DELTA) or size > limit:
                 return None
             # What follows in the pack is copied: no more of it than deflate may need for the size.
             content = inflated.decompress(data[at : at + size + size // 1000 + 64], size + 1)

@@ -69,16 +69,17 @@ class _Provider(asyncio.Protocol):
 
     async def _tell(self, transport: asyncio.WriteTransport) -> None:
         plan, loop = self._plan, asyncio.get_running_loop()
-        chunks, seconds, due = plan.chunks, 1 / plan.per_second, loop.time()
+        due, number = loop.time(), 0
         plan.under_way += 1
         try:
             transport.write(_HEAD)
-            for number in range(chunks):
+            while number < plan.chunks:  # the plan as it is by now: pace and length may change meanwhile
                 while plan.holds and number == plan.hold_after:
                     await asyncio.sleep(0.2)
                     due = loop.time()
                 _write(transport, {"content": f" @{time.perf_counter():.6f}"}, None)
-                due += seconds
+                number += 1
+                due += 1 / plan.per_second
                 await asyncio.sleep(due - loop.time())
             _write(transport, {}, "stop")
             transport.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")

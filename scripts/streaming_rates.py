@@ -201,8 +201,8 @@ async def _measured(provider: str, ours: Rival, bare: Rival, others: list[Rival]
     own = at(hundred[ours.name], 0.99) * 1000
     theirs = at(hundred[bare.name], 0.99) * 1000
     goals = [
-        _goal("chunks a core carries, beside a bare aiohttp proxy", "at least 70 %", f"{share[ours.name]:.0%}",
-              share[ours.name] >= 0.7),
+        _goal("chunks a core carries, beside a bare aiohttp proxy", "at least 75 %", f"{share[ours.name]:.0%}",
+              share[ours.name] >= 0.75),
         *_beside(share, ours.name, others),
         _goal("processor time to begin a reply", "6 ms", f"{began[ours.name]:.1f} ms (bare {began[bare.name]:.1f})",
               began[ours.name] <= 6),

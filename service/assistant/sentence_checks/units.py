@@ -15,7 +15,7 @@ from service.markup.streaming.lines import MARKERS, START, place_of, without_quo
 MAX_UNIT_CHARACTERS = 5_000
 MAX_HEAD = 100
 """Limit for the markers that a line begins with, in characters; a line with more is read when it is whole."""
-_LOOK_AT = ".!?。！？ "  # noqa: RUF001
+_LOOK_AT = re.compile("[.!?。！？ ]")  # noqa: RUF001
 Kind = Literal["sentence", "item", "row", "heading", "code"]
 
 _END = re.compile(r"(?:[.!?][\"'”’»)\]*_`]{0,5}(?=\s)|[。！？])")  # noqa: RUF001
@@ -74,7 +74,7 @@ class UnitReader:
                 self._take_line("".join(self._line), units, is_whole=True)
                 self._line.clear()
                 self._is_line_held = False
-            elif line and self._fence is None and not self._is_line_held and any(mark in line for mark in _LOOK_AT):
+            elif line and self._fence is None and not self._is_line_held and _LOOK_AT.search(line):
                 self._look_ahead(units)
         return units
 

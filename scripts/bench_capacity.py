@@ -144,8 +144,10 @@ async def _flowing(ours: Carrier, bare: Carrier) -> tuple[list[dict[str, Any]], 
 
 async def _slow(ours: Carrier, streams: int, seconds_to_open: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     pid = ours.process.pid
+    first = await _open(ours, min(OPENING, streams), seconds_to_open)  # what is imported and cached once is not theirs
     at_rest, used, began = peak_mb(pid), cpu_seconds(pid), time.monotonic()
-    readers = await _open(ours, streams, seconds_to_open)
+    more = await _open(ours, streams - len(first), seconds_to_open)
+    readers = [*first, *more]
     opened, used = time.monotonic() - began, cpu_seconds(pid) - used
     before, since = cpu_seconds(pid), time.monotonic()
     places = [len(reader.took) for reader in readers]
@@ -158,11 +160,11 @@ async def _slow(ours: Carrier, streams: int, seconds_to_open: float) -> tuple[di
     async with asyncio.timeout(600):
         await asyncio.gather(*(reader.ended for reader in readers))
     ended, peak = time.monotonic() - ending, peak_mb(pid)
-    each = (memory - at_rest) * 1024 / len(readers)
+    each = (memory - at_rest) * 1024 / max(1, len(more))
     row = {
         "what": f"{len(readers):,} replies, a token each {PACE_SECONDS:g} s", "memory, MB": round(memory),
-        "at rest, MB": round(at_rest), "each, kB": round(each), "once all have ended, peak MB": round(peak),
-        "opened in s": round(opened), "processor to open one, ms": round(used * 1000 / len(readers), 1),
+        f"with {len(first)}, MB": round(at_rest), "each, kB": round(each), "once all have ended, peak MB": round(peak),
+        "opened in s": round(opened), "processor to open one, ms": round(used * 1000 / max(1, len(more)), 1),
         "processor": f"{busy:.0%}", "p99 ms": round(at(took, 0.99) * 1000, 1), "ended in s": round(ended, 1),
         "descriptors": descriptors,
     }  # fmt: skip

@@ -27,6 +27,7 @@ from service.ports.search_index import Explanation, Highlights, Page, SearchResu
 from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.copies import Copies
 from service.retrieval.index.explaining import explained
+from service.retrieval.index.section_cache import IndexSections, ReadSection, SectionCache, read_section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.material.boilerplate import asks_for_history
@@ -85,8 +86,12 @@ _SectionRow = tuple[str, str, str, str, int, int, str]
 class SiteIndex:
     """The connections to one index; used by one thread at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        """Raises Invalid for an index of another format, and sqlite3.Error, ValueError, OSError for what is none."""
+    def __init__(self, folder: Path, sections: IndexSections | None = None) -> None:
+        """``sections``: those that other connections have read of the same index.
+
+        Raises Invalid for an index of another format, and sqlite3.Error, ValueError, OSError for what is none.
+        """
+        self._sections = sections or SectionCache().of_index()
         # Immutable is true of a finished index, and spares SQLite locks and checks.
         uri = f"{(folder / PAGES_FILE).absolute().as_uri()}?mode=ro&immutable=1"
         self._db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -431,22 +436,23 @@ class SiteIndex:
         pages = [page for page, title in rows if has_sign(title, sign)][:MAX_NAMED]
         return self.shown(self._words.allowed_pages(pages, reader.only(PAGES)), reader)
 
-    def sections_of(
-        self, pages: Sequence[int], matched: Set[int], long: int | None
-    ) -> Iterator[tuple[int, int, Section]]:
-        """Yield the sections of pages with their ids and pages; of a page with more than ``long`` only those that
-        matched.
-        """
-        rows = self._pages(pages)
-        for page in pages:
-            first, last = section_ids(page)
-            ids = [
-                id_ for (id_,) in self._db.execute("SELECT id FROM sections WHERE id BETWEEN ? AND ?", (first, last))
-            ]
-            if long is not None and len(ids) > long:
-                ids = [id_ for id_ in ids if id_ in matched]
-            for id_, row in self._rows(ids).items():
-                yield id_, page, self._section(row, rows[page], 0.0, None)
+    def sections_of(self, pages: Sequence[int], matched: Set[int], long: int) -> list[ReadSection]:
+        """Return the sections of pages; of a page with more than ``long`` only those that matched."""
+        return self._sections.of_pages(pages, matched, long, self._section_ids, self._read)
+
+    def _read(self, sections: Sequence[int]) -> Iterator[ReadSection]:
+        pages = self._pages(list({id_ >> PAGE_SHIFT for id_ in sections}))
+        for id_, row in self._rows(sections).items():
+            yield read_section(id_, self._section(row, pages[id_ >> PAGE_SHIFT], 0.0, None))
+
+    def _section_ids(self, page: int) -> tuple[int, ...]:
+        rows = self._db.execute("SELECT id FROM sections WHERE id BETWEEN ? AND ?", section_ids(page))
+        return tuple(id_ for (id_,) in rows)
+
+    def sections_of_page(self, page: int) -> tuple[Section, ...]:
+        """Return the sections of a page in their order."""
+        row = self._pages([page])[page]
+        return tuple(self._section(each, row, 0.0, None) for each in self._rows(self._section_ids(page)).values())
 
     def read_page(self, path: str, readers: Sequence[str] | None) -> Page | None:
         row = self._page_at(path)
@@ -455,7 +461,7 @@ class SiteIndex:
         if not self._is_for(row.id, readers):
             return None
         (content,) = self._db.execute("SELECT content FROM pages WHERE id = ?", (row.id,)).fetchone()
-        sections = tuple(section for _, _, section in self.sections_of([row.id], set(), None))
+        sections = self.sections_of_page(row.id)
         whole = unpack_page(content, [section.text for section in sections])
         return Page(row.path, row.url, row.title, whole, sections, self.commit)
 

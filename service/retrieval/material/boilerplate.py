@@ -7,6 +7,8 @@ out of a prompt unless the question asks for that very thing ("what changed in t
 import re
 from functools import lru_cache
 
+from msgspec import Struct
+
 from service.markup.blocks import blocks_of
 from service.markup.prose import words_of
 from service.ports.search_index import Section
@@ -61,25 +63,47 @@ def asks_for_history(question: str) -> bool:
     return _ASKS_HISTORY.search(question) is not None
 
 
-def says_little(section: Section, question: str) -> bool:
-    """Return whether a section would only take the place of another one in a prompt."""
-    return (
-        is_empty(section.text)
-        or is_banner(section.text)
-        or points_elsewhere(section, question)
-        or (is_history(section) and not asks_for_history(question))
+class Traits(Struct, frozen=True, gc=False):
+    """What a section's headings and text say of it, whatever the question is."""
+
+    is_blank: bool
+    """It has no words, or asks for consent to cookies."""
+    points_elsewhere: bool
+    """It only leads to other pages, or says what a page is going to say."""
+    is_history: bool
+    """It is a part of a change log or of release notes."""
+    subjects: tuple[str, ...]
+    """How the longer words of its heading begin."""
+
+    def say_little(self, asked: str, *, of_history: bool) -> bool:
+        """Return whether the section would only take the place of another one in a prompt. ``asked``: the question in
+        lower case; ``of_history``: it is about versions (``asks_for_history``).
+        """
+        if self.is_blank or (self.is_history and not of_history):
+            return True
+        return self.points_elsewhere and not any(subject in asked for subject in self.subjects)
+
+
+def traits_of(section: Section) -> Traits:
+    """Return the traits of a section."""
+    heading = section.heading.strip(" :#*?!.…")
+    return Traits(
+        is_blank=is_empty(section.text) or is_banner(section.text),
+        points_elsewhere=_points_elsewhere(heading, section.text),
+        is_history=says_history(section.path, (section.title, *section.heading_path)),
+        subjects=tuple(word[:LEAST_WORD] for word in heading.casefold().split() if len(word) >= LEAST_WORD),
     )
 
 
-def points_elsewhere(section: Section, question: str = "") -> bool:
-    """Return whether a section only leads to other pages, or says what a page is going to say."""
-    heading = section.heading.strip(" :#*?!.…")
-    asked = question.casefold()
-    if any(len(word) >= LEAST_WORD and word[:LEAST_WORD] in asked for word in heading.casefold().split()):
-        return False
-    if heading and _POINTERS.fullmatch(heading) and len(_without_links(section.text)) < SHORT:
-        return not _has_code(section.text)
-    return is_list_of_links(section.text)
+def says_little(section: Section, question: str) -> bool:
+    """Return whether a section would only take the place of another one in a prompt."""
+    return traits_of(section).say_little(question.casefold(), of_history=asks_for_history(question))
+
+
+def _points_elsewhere(heading: str, text: str) -> bool:
+    if heading and _POINTERS.fullmatch(heading) and len(_without_links(text)) < SHORT:
+        return not _has_code(text)
+    return is_list_of_links(text)
 
 
 def is_list_of_links(text: str) -> bool:
@@ -100,11 +124,6 @@ def _has_code(text: str) -> bool:
 
 def _without_links(text: str) -> str:
     return " ".join(_LINK.sub("", text[:MAX_LINKS_CHARACTERS]).split())
-
-
-def is_history(section: Section) -> bool:
-    """Return whether a section is a part of a change log or of release notes."""
-    return says_history(section.path, (section.title, *section.heading_path))
 
 
 @lru_cache(KEPT_NAMES)

@@ -8,6 +8,7 @@ that a comparison has both sides.
 """
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from itertools import pairwise
 
 from msgspec import Struct
@@ -57,6 +58,14 @@ class Piece(Struct):
     worths: tuple[float, ...] = ()
     """For each query; ``worth`` is the most of them."""
     worth: float = 0.0
+    tokens: int = 0
+    """Of its text; counted when they are not given."""
+    key: bytes = b""
+    """``repeat_key`` of its text; made when it is not given."""
+
+    def __post_init__(self) -> None:
+        self.tokens = self.tokens or tokens_in(self.section.text)
+        self.key = self.key or repeat_key(self.section.text)
 
     @property
     def is_beside(self) -> bool:
@@ -64,6 +73,12 @@ class Piece(Struct):
         if self.is_expected or self.section.heading in ("", self.section.title):
             return False  # a page may be found by its title alone
         return len(self.section.text) < SHORT and not any(self.own_scores)
+
+
+def repeat_key(text: str) -> bytes:
+    """Return a key that is the same for texts that differ in spaces and case alone."""
+    words = "".join(text.split()).casefold()
+    return blake2b(words.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def fill(
@@ -99,12 +114,11 @@ def fill(
 
 def _without_repeats(pieces: Sequence[Piece], first_page: int) -> list[Piece]:
     """Return each text once: where it scores best, which is rarely an older version or another language."""
-    best: dict[str, Piece] = {}
+    best: dict[bytes, Piece] = {}
     for piece in pieces:
-        key = "".join(piece.section.text.split()).casefold()
-        other = best.get(key)
+        other = best.get(piece.key)
         if other is None or _rank(piece, first_page) > _rank(other, first_page):
-            best[key] = piece
+            best[piece.key] = piece
     return sorted(best.values(), key=lambda piece: piece.id)
 
 
@@ -207,7 +221,7 @@ class _Chosen:
 
 
 def _cost(piece: Piece) -> int:
-    return 0 if piece.is_known else tokens_in(piece.section.text) + FRAME_TOKENS
+    return 0 if piece.is_known else piece.tokens + FRAME_TOKENS
 
 
 def _cut(piece: Piece, budget_tokens: int) -> Piece:

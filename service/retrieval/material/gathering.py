@@ -139,14 +139,17 @@ def _pieces(
     question = request.queries[0] if request.queries else ""
     pieces: list[Piece] = []
     little: list[Piece] = []
-    for id_, page, section in index.sections_of(list(scores), matched, LONG_PAGE):
+    asked, of_history = question.casefold(), boilerplate.asks_for_history(question)
+    for read in index.sections_of(list(scores), matched, LONG_PAGE):
+        id_, section, page = read.id, read.section, read.id >> PAGE_SHIFT
         is_known = (section.path, section.start_line) in request.known
         factor = SAYS_LITTLE if len(section.text) < boilerplate.SHORT else 1.0
         each = [factor * found.get(id_, 0.0) / top for found, top in zip(own, tops, strict=True)] or [0.0]
         if id_ in exact:
             each[0] = EXACT
-        is_little = page != first and not is_known and boilerplate.says_little(section, question)
-        (little if is_little else pieces).append(Piece(id_, page, section, scores[page], tuple(each), is_known))
+        is_little = page != first and not is_known and read.traits.say_little(asked, of_history=of_history)
+        piece = Piece(id_, page, section, scores[page], tuple(each), is_known, tokens=read.tokens, key=read.key)
+        (little if is_little else pieces).append(piece)
     return pieces or little
 
 
@@ -154,14 +157,12 @@ def sections_at(
     index: SiteIndex, sources: Sequence[Source], readers: Sequence[str] | None
 ) -> tuple[Section | None, ...]:
     """Return what ``SearchIndex.sections_at`` promises."""
-    held: dict[str, list[Section]] = {}
+    held: dict[str, Sequence[Section]] = {}
     found: list[Section | None] = []
     for source in sources:
         if source.path not in held:
             page = index.page_id(source.path, readers)
-            held[source.path] = (
-                [section for _, _, section in index.sections_of([page], set(), None)] if page is not None else []
-            )
+            held[source.path] = index.sections_of_page(page) if page is not None else []
         found.append(same_section(held[source.path], source, index.commit))
     return tuple(found)
 

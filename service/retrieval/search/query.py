@@ -32,6 +32,7 @@ from service.ports.search_index import (
 )
 from service.retrieval.index.atomic_folder import is_whole
 from service.retrieval.index.check import SiteCheck
+from service.retrieval.index.section_cache import IndexSections, SectionCache
 from service.retrieval.index.site_index import SiteIndex
 from service.retrieval.material.gathering import Asked, gather, queries_of, sections_at
 from service.retrieval.search.meaning import Meaning
@@ -57,8 +58,9 @@ class IndexBroken(Unavailable):
 class _Served:
     """An index and its idle connections. Read and changed under the lock of ``SiteIndexes``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sections: IndexSections) -> None:
         self.folder = folder
+        self.sections = sections
         self.idle: list[SiteIndex] = []
         self.busy = 0
         self.retired = False
@@ -80,6 +82,7 @@ class SiteIndexes:
         self._root = root
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="search")
         self._lock = threading.Lock()
+        self._sections = SectionCache()
         self._served: dict[str, _Served] = {}  # the least recently asked first
         self._broken: dict[str, str] = {}
         self.on_broken: Callable[[str], None] | None = None  # called on the event loop, with the domain
@@ -230,14 +233,16 @@ class SiteIndexes:
             now = self._served.get(domain)
             if now is not None and now.folder == folder:
                 return
+        sections = self._sections.of_index()
         try:
-            first = _opened(folder, check=True)
+            first = _opened(folder, sections, check=True)
         except Invalid as error:
+            sections.close()
             if now is None:
                 with self._lock:
                     self._broken[domain] = str(error)
             raise
-        served = _Served(folder)
+        served = _Served(folder, sections)
         served.idle.append(first)
         with self._lock:
             before = self._served.pop(domain, None)
@@ -282,7 +287,7 @@ class SiteIndexes:
             served.busy += 1
         try:
             if index is None:
-                index = _opened(served.folder, check=False)
+                index = _opened(served.folder, served.sections, check=False)
             yield index
         finally:
             with self._lock:
@@ -305,6 +310,7 @@ class SiteIndexes:
 
     def _retire(self, served: _Served) -> list[SiteIndex]:
         served.retired = True
+        served.sections.close()
         closing, served.idle = served.idle, []
         return closing
 
@@ -312,13 +318,13 @@ class SiteIndexes:
 _BROKEN = "This site's index is damaged; it is being rebuilt."
 
 
-def _opened(folder: Path, *, check: bool) -> SiteIndex:
+def _opened(folder: Path, sections: IndexSections, *, check: bool) -> SiteIndex:
     if not folder.is_dir():
         raise NotFound("This site has not been indexed yet.", code="not_indexed")
     if check and not is_whole(folder):
         raise Invalid(f"The index {folder.name} is damaged, or is not an index.", code="index_broken")
     try:
-        return SiteIndex(folder)
+        return SiteIndex(folder, sections)
     except _UNREADABLE as error:
         raise Invalid(f"{folder.name} is not an index: {error}") from error
 

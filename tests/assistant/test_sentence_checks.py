@@ -215,3 +215,11 @@ def test_passages_of_two_replies_do_not_mix():
     assert (first.status, first.passage, first.start_line, second.status) == ("supported", 1, 3, "supported")
     first, second = other.judge([*other.feed(claim), *other.finish()])
     assert (first.status, first.passage, first.start_line, second.status) == ("partly", 4, 9, "unsupported")
+
+
+@pytest.mark.parametrize("word", ["s\u0131x", "f\u0130ve"])
+def test_number_word_with_turkish_letter_is_no_number(word):
+    checker = SentenceChecker()
+    checker.add_passages([GivenPassage(1, f"Workers wait {word} or ten seconds.")])
+    (check,) = checker.judge([*checker.feed(f"Workers wait {word} or 10 seconds [1](/a)."), *checker.finish()])
+    assert check.status == "supported"

@@ -43,8 +43,12 @@ _NUMBER = re.compile(
     r"(?P<many>[kK](?![A-Za-z]))?(?P<plus>\+|x(?!\w))?"
     r"(?:[ \u00a0\u202f-]?(?P<unit>%|[A-Za-zäöüéèí]{1,14}|[\u3040-\u30ff\u4e00-\u9fff]{1,6}))?"
 )
-_ONE = re.compile(r"\b(?:one|an?|per|each|every|once a)\s+(?P<unit>second|minute|hour|day|week)\b", re.IGNORECASE)
+_PERIODS = ("second", "minute", "hour", "day", "week")
+_ONE = re.compile(rf"\b(?:one|an?|per|each|every|once a)\s+(?P<unit>{'|'.join(_PERIODS)})\b", re.IGNORECASE)
 _SPELLED = re.compile(rf"(?<![\w-])(?P<word>{'|'.join(_WORDS)})(?![\w])(?:[ -](?P<unit>\w{{1,14}}))?", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_LETTERS = re.compile(r"\w+")
+"""Whole words: a text without a word of a pattern is not searched for it, which costs ten times as much."""
 
 
 class Number(Struct, frozen=True, gc=False):
@@ -83,17 +87,19 @@ class Number(Struct, frozen=True, gc=False):
 
 def numbers_in(text: str) -> Iterator[Number]:
     """Yield the numbers in digits, then those in words."""
-    for match in _NUMBER.finditer(text):
+    for match in _NUMBER.finditer(text) if _DIGIT.search(text) else ():
         digits = match["digits"]
         keys = _keys(digits)
         if match["many"]:
             keys = frozenset(str(int(float(key) * 1000)) for key in keys if key.count(".") < 2)
         end = match.end("plus") if match["plus"] else match.end("digits")
         yield _number(match, keys, match["unit"] or "", end)
-    for match in _SPELLED.finditer(text):
-        keys = frozenset((_WORDS[match["word"].lower()],))
-        yield _number(match, keys, match["unit"] or "", match.end("word"), is_spelled=True)
-    for match in _ONE.finditer(text):
+    words = set(_LETTERS.findall(text.lower()))
+    for match in () if words.isdisjoint(_WORDS) else _SPELLED.finditer(text):
+        if (digits := _WORDS.get(match["word"].lower())) is None:
+            continue  # a Turkish i: only to the expression is it the same letter
+        yield _number(match, frozenset((digits,)), match["unit"] or "", match.end("word"), is_spelled=True)
+    for match in () if words.isdisjoint(_PERIODS) else _ONE.finditer(text):
         yield _number(match, frozenset("1"), match["unit"], match.end(), is_spelled=True)
 
 

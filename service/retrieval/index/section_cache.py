@@ -20,11 +20,11 @@ from service.retrieval.material.filling import repeat_key
 from service.retrieval.search.words import PAGE_SHIFT
 
 MAX_BYTES = 32_000_000
-"""Of all indexes together: about 15,000 sections, which is all of a site of 3,000 pages, or what most readers of a
+"""For all indexes together: about 15,000 sections, which is all of a site of 3,000 pages, or what most readers of a
 larger one ask for.
 """
 SECTION_BYTES = 1_000
-"""What a section takes besides its text."""
+"""Memory of a section besides its text."""
 
 
 class ReadSection(Struct, frozen=True, gc=False):
@@ -103,7 +103,7 @@ class SectionCache:
 
 
 class IndexSections:
-    """What was read of one index. Its connections share it."""
+    """The sections that were read of one index. Its connections share them."""
 
     def __init__(self, cache: SectionCache, number: int) -> None:
         self._cache, self._number = cache, number

@@ -64,7 +64,7 @@ def asks_for_history(question: str) -> bool:
 
 
 class Traits(Struct, frozen=True, gc=False):
-    """What a section's headings and text say of it, whatever the question is."""
+    """The judgement of a section by its headings and text alone, for any question."""
 
     is_blank: bool
     """It has no words, or asks for consent to cookies."""

@@ -59,7 +59,7 @@ class Piece(Struct):
     """For each query; ``worth`` is the most of them."""
     worth: float = 0.0
     tokens: int = 0
-    """Of its text; counted when they are not given."""
+    """Tokens of its text; counted when they are not given."""
     key: bytes = b""
     """``repeat_key`` of its text; made when it is not given."""
 

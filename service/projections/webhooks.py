@@ -36,7 +36,7 @@ CHANGES: dict[str, JobEventName] = {
 
 
 class WebhooksView:
-    name = "webhooks-1"
+    name = "webhooks-2"
     tables = """
         CREATE TABLE webhooks (
             id TEXT PRIMARY KEY,
@@ -50,6 +50,7 @@ class WebhooksView:
             tried_at REAL NOT NULL DEFAULT 0,
             hold_until REAL NOT NULL DEFAULT 0
         ) STRICT;
+        CREATE INDEX webhooks_by_organization ON webhooks (organization_id);
         CREATE TABLE webhook_jobs (
             job_id TEXT PRIMARY KEY,
             organization_id TEXT NOT NULL,

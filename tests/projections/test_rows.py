@@ -39,7 +39,7 @@ from service.queries.projects import list_projects
 from service.queries.read_models import read_models
 from service.queries.sites import list_sites
 from service.queries.threads import active_replies
-from service.queries.usage import accepted_since
+from service.queries.usage import accepted_after
 from service.queries.webhooks import due_deliveries, list_deliveries, list_webhooks
 from service.streams import (
     DELIVERIES,
@@ -82,7 +82,7 @@ async def problems(views):
 
 
 async def requests(views):
-    return (await accepted_since(views, 0, 0))[0]
+    return (await accepted_after(views, (0, 0), 1 << 60))[0]
 
 
 def attempted(outcome, attempt=1, status=503):

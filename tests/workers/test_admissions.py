@@ -15,9 +15,9 @@ import pytest
 from eventstore import Metadata, NewEvent, OutcomeUnknown, SQLiteEventStore, Views, WrongExpectedVersion
 from service.domain.access.usage import Limits
 from service.projections import all_projections
-from service.queries.usage import accepted_since
+from service.queries.usage import accepted_after
 from service.runtime.system import now
-from service.workers.admission.admissions import STREAM, OverLimit
+from service.workers.admission.admissions import STREAM, Admissions, OverLimit
 from tests.workers.admitter import REQUEST, admissions_of, ask, something
 
 FULL = int(os.environ.get("LIMITS_TEST_REQUESTS", "400"))
@@ -175,9 +175,54 @@ async def test_counting_again_from_the_log_gives_the_same(tmp_path):
         assert (await admissions_of(tmp_path, Limits(50, 0, 0, 0), store)).standing(REQUEST).remaining == known
         async with await Views.open(tmp_path / "views.db", store, all_projections()) as views:
             await views.catch_up()
-            requests, version = await accepted_since(views, 0, 0)
+            requests, (_, version) = await accepted_after(views, (0, 0), 7)
             assert ([request.api for request in requests], version) == (["assistant"] * 7, 7)
         assert await store.stream_version(STREAM) == 7
+
+
+class Reads:
+    """A store or views, and the rows and events that are read of them."""
+
+    def __init__(self, of):
+        self._of, self.count = of, 0
+
+    def __getattr__(self, name):
+        return getattr(self._of, name)
+
+    async def query(self, *statement):
+        rows = await self._of.query(*statement)
+        self.count += len(rows)
+        return rows
+
+    async def iterate_stream(self, *args, **kwargs):
+        async for event in self._of.iterate_stream(*args, **kwargs):
+            self.count += 1
+            yield event
+
+
+async def test_start_reads_a_month_of_requests_by_key(tmp_path):
+    at, step, limits = datetime(2026, 1, 2, tzinfo=UTC), timedelta(hours=6), Limits(1000, 0, 1000, 0)
+
+    def clock():
+        return at
+
+    async with opened(tmp_path, limits, clock) as (store, admissions):
+        for _ in range(160):
+            assert await ask(admissions)
+            at += step
+        async with await Views.open(tmp_path / "views.db", store, all_projections()) as views:
+            await views.catch_up()
+            for idle, of_key, of_day in ((timedelta(), 119, 3), (timedelta(days=40), 0, 0)):
+                at += idle
+                rows, log = Reads(views), Reads(store)
+                again = Admissions(log, limits, b"", clock)
+                await again.load(rows)
+                assert (rows.count, log.count) == ((of_key > 0) + of_day, 0)
+                for limit, used in ((Limits(1000, 0, 0, 0), of_key), (Limits(0, 0, 1000, 0), of_day)):
+                    again.change_limits(limit)
+                    admissions.change_limits(limit)
+                    assert again.standing(REQUEST) == admissions.standing(REQUEST)
+                    assert again.standing(REQUEST).remaining == 1000 - used
 
 
 def admitter(data, limit, requests):

@@ -11,7 +11,7 @@ are of a minute, so a restart frees no more than that minute; each process that 
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Literal, assert_never
 
@@ -51,6 +51,8 @@ WINDOW_SECONDS: dict[Scope, int] = {
     "public-searches": 60,
 }
 LONGEST_WINDOW_SECONDS = max(WINDOW_SECONDS.values())
+LONGEST_BESIDE_KEYS_SECONDS = max(seconds for scope, seconds in WINDOW_SECONDS.items() if scope != "assistant-key")
+"""An older request counts for its key alone."""
 
 STREAM_ID = "requests"
 """The id of the one stream."""
@@ -212,6 +214,12 @@ class Usage:
             else:
                 windows.move_to_end(caller)
             window.add(time)
+
+    def add_of_key(self, key_id: str, times: Iterable[int]) -> None:
+        """Count requests to the assistant, of which all other windows are over: their times in milliseconds."""
+        if self._limits.assistant_key > 0:
+            window = self._windows["assistant-key"].setdefault(key_id, _Window())
+            window.times = array("q", sorted((*window.times, *times)))
 
     def withdraw(self, request: Counted) -> None:
         time = milliseconds(request.accepted_at)

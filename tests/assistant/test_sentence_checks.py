@@ -223,3 +223,11 @@ def test_number_word_with_turkish_letter_is_no_number(word):
     checker.add_passages([GivenPassage(1, f"Workers wait {word} or ten seconds.")])
     (check,) = checker.judge([*checker.feed(f"Workers wait {word} or 10 seconds [1](/a)."), *checker.finish()])
     assert check.status == "supported"
+
+
+@pytest.mark.parametrize(("text", "heading"), [("Kite reads files.\n\n```kitefile", ""), ("", "The kitefile")])
+def test_passage_that_ends_at_a_fence_or_heading_is_read(text, heading):
+    checker = SentenceChecker()
+    checker.add_passages([GivenPassage(1, text, 1, heading)])
+    (check,) = checker.judge([*checker.feed("Kite reads files of a `kitefile` [1](/a)."), *checker.finish()])
+    assert (check.status, check.missing) == (("unsupported", ("kitefile",)) if heading else ("supported", ()))

@@ -7,12 +7,13 @@ for a very long sentence and belongs in a thread.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from service.assistant.sentence_checks import claims
 from service.assistant.sentence_checks.judge import Judge, Verdict
+from service.assistant.sentence_checks.numbers import numbers_in
 from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.units import Unit, UnitReader
 from service.assistant.sentence_checks.words import ENGLISH, WORD, knows_english
@@ -44,10 +45,17 @@ class SentenceChecker:
         self._lead: frozenset[int] = frozenset()
         """Citations of the title or lead-in that the text stands under."""
 
-    def add_passages(self, passages: Iterable[GivenPassage]) -> None:
-        """Read passages. Work in proportion to their length: some milliseconds for a page."""
+    def add_passages(self, passages: Iterable[GivenPassage], units: Sequence[Unit] = ()) -> None:
+        """Read passages. Work in proportion to their length: some milliseconds for a page.
+
+        ``units``: the next ones to judge. What they need of the passages is read now; without them, when it is needed.
+        """
         for passage in passages:
             self._passages.add(passage)
+        if any(WORD.search(unit.text) for unit in units):
+            self._passages.read_words()
+        if any(True for unit in units for _ in numbers_in(unit.text)):
+            self._passages.read_numbers()
 
     def forget_passages(self) -> None:
         """Free their memory; before the next sentence is judged, all of them are to be added again."""
@@ -139,9 +147,9 @@ class SentenceChecker:
 
     def _check(self, unit: Unit, verdict: Verdict, cited: frozenset[int], *, allows_any: bool) -> SentenceCheck:
         """``allows_any``: words are not compared, and a passage that is cited anywhere will do."""
-        segments = self._passages.segments
+        passage_of = self._passages.passage_of
         wanted = cited or (frozenset(self._cited) if allows_any else frozenset())
-        place = next((at for at in verdict.places if segments[at].passage in wanted), None)
+        place = next((at for at in verdict.places if passage_of[at] in wanted), None)
         if place is None and verdict.places:
             place = verdict.places[0]
         status: CheckStatus = "supported"
@@ -150,14 +158,16 @@ class SentenceChecker:
         elif not self._stands(verdict, wanted, allows_any=allows_any):
             status = "partly"
         has_place = place is not None and (status != "unsupported" or verdict.score >= LEAST_OVERLAP)
-        segment = segments[place] if place is not None and has_place else None
+        passage, lines = 0, (0, 0)
+        if place is not None and has_place:
+            passage, lines = passage_of[place], self._passages.lines_of(place)
         return SentenceCheck(
             text=_shown(unit.text),
             start=unit.start,
             status=status,
-            passage=segment.passage if segment is not None else 0,
-            start_line=segment.line if segment is not None else 0,
-            end_line=segment.end_line if segment is not None else 0,
+            passage=passage,
+            start_line=lines[0],
+            end_line=lines[1],
             missing=tuple(piece[:MAX_MISSING_CHARACTERS] for piece in verdict.missing[:MAX_MISSING]),
         )
 
@@ -166,16 +176,16 @@ class SentenceChecker:
             return False
         if verdict.grounds or allows_any:
             return bool(wanted)
-        segments = self._passages.segments
-        return verdict.score >= LEAST_OVERLAP and any(segments[at].passage in wanted for at in verdict.places)
+        passage_of = self._passages.passage_of
+        return verdict.score >= LEAST_OVERLAP and any(passage_of[at] in wanted for at in verdict.places)
 
     def _is_same_language(self, text: str) -> bool:
         words = [word.casefold() for word in WORD.findall(claims.without_code(text))]
         if not words:
             return False
         passages = self._passages
-        english = ENGLISH if knows_english(passages.vocabulary.keys()) else frozenset()
-        known = sum(word in english or word in passages.vocabulary for word in words)
+        english = ENGLISH if knows_english(passages.has_word) else frozenset()
+        known = sum(word in english or passages.has_word(word) for word in words)
         return known >= SAME_LANGUAGE * len(words)
 
 

@@ -19,7 +19,8 @@ from service.assistant.sentence_checks.code import (
     without_placeholders,
 )
 from service.assistant.sentence_checks.numbers import numbers_in
-from service.assistant.sentence_checks.passages import MAX_FILLERS, Passages, keys_of
+from service.assistant.sentence_checks.passage_facts import MAX_FILLERS, keys_of
+from service.assistant.sentence_checks.passages import Passages
 from service.assistant.sentence_checks.words import WORD, stem
 
 MAX_TOKENS = 400
@@ -46,12 +47,12 @@ class CodeJudge:
             self._given |= names_given_in(line, depth=self._depth)
         opened = sum(line.count(mark) for mark in "([{") - sum(line.count(mark) for mark in ")]}")
         self._depth = max(0, self._depth + opened)
-        exact = self._passages.lines.get("".join(line.split()))
+        exact = self._passages.place_of_line(line)
         return ([], [exact]) if exact is not None else self._judge(line, self._given)
 
     def span(self, code: str) -> tuple[list[str], list[int]]:
         """Return the same for code within a sentence."""
-        exact = self._passages.lines.get("".join(code.split()))
+        exact = self._passages.place_of_line(code)
         return ([], [exact]) if exact is not None else self._judge(code, set())
 
     def unknown(self, lines: Sequence[str], info: str) -> list[str]:
@@ -66,7 +67,7 @@ class CodeJudge:
             depth += sum(line.count(mark) for mark in "([{") - sum(line.count(mark) for mark in ")]}")
         found: list[str] = []
         for line in lines:
-            if "".join(line.split()) not in self._passages.lines:
+            if self._passages.place_of_line(line) is None:
                 found += self._unknown_of(line, given)
         return found
 
@@ -79,7 +80,7 @@ class CodeJudge:
             if token.kind == "string" and not is_inner and " " in token.key and _COMMAND.search(token.key):
                 found += self._unknown_of(token.text[1:-1], given, is_inner=True)
             elif (token.kind != "string" or _is_naming(tokens, at)) and not _is_chosen(tokens, at):
-                is_known = token.key in self._passages.of_code or self._places_of(token) != []
+                is_known = self._passages.is_in_code(token.key) or self._places_of(token) != []
                 if not is_known and not self._is_said(token):
                     found.append(token.text)
         return found
@@ -116,8 +117,8 @@ class CodeJudge:
         """Return the segments that have a token; None when it need not be in any."""
         of_token = self._passages.of_token
         key = token.key
-        if key in of_token:
-            return of_token[key]
+        if found := of_token(key):
+            return found
         if token.kind == "number":
             if len(key) == 1 and key in "01":
                 return None
@@ -130,11 +131,11 @@ class CodeJudge:
         if token.kind == "flag":
             return []
         for form in (key.removesuffix("s"), key + "s", key.lstrip("_"), key.replace("_", "-"), key.replace("-", "_")):
-            if form in of_token:
-                return of_token[form]
+            if found := of_token(form):
+                return found
         parts = [part for part in key.split("-") if part]
-        if len(parts) > 1 and all(part in of_token for part in parts):
-            return of_token[parts[0]]
+        if len(parts) > 1 and all(of_token(part) for part in parts):
+            return of_token(parts[0])
         return []
 
     def _is_code(self, token: Token, behind: str) -> bool:
@@ -143,8 +144,8 @@ class CodeJudge:
         if token.kind != "name" or not key.isalpha() or not token.text.islower() or key in COMMON:
             return True
         if behind == "=":
-            return key in passages.keys or key in passages.alone
-        return key in passages.of_code or key + "s" in passages.of_code or key[:-1] in passages.of_code
+            return passages.takes_value(key)
+        return any(passages.is_in_code(form) for form in (key, key + "s", key[:-1]))
 
     def _places_of_string(self, text: str) -> Sequence[int] | None:
         if " " in text or not text.strip() or "…" in text:
@@ -153,20 +154,20 @@ class CodeJudge:
         if not words:
             number = next(iter(numbers_in(text)), None)
             return None if number is None else [at for at, _ in self._passages.number_places(number)]
-        if all(word.casefold() in self._passages.vocabulary or is_placeholder(word) for word in words):
-            return self._passages.of_stem.get(stem(words[0]), None)
+        if all(self._passages.has_word(word.casefold()) or is_placeholder(word) for word in words):
+            return self._passages.of_stem(stem(words[0])) or None
         return []
 
     def _is_said(self, token: Token) -> bool:
-        return token.key in self._said.of_token or token.key in self._said.vocabulary
+        return bool(self._said.of_token(token.key)) or self._said.has_word(token.key)
 
     def _is_slip(self, token: Token, keys: Sequence[str], at: int, count: int) -> bool:
         """Return whether the passages have always something else here. ``at``: its place in ``keys``."""
         if count < 2:
             return False
         passages = self._passages
-        before = passages.frames.of(keys[at - 2], keys[at - 1])
-        both = passages.between.of(keys[at - 1], keys[at + 1])
+        before = passages.tokens_behind(keys[at - 2], keys[at - 1])
+        both = passages.tokens_between(keys[at - 1], keys[at + 1])
         is_before = not before or keys[at] in before or len(before) > MAX_FILLERS
         is_between = not both or keys[at] in both or len(both) > MAX_FILLERS
         if token.kind == "number" or token.key in _LITERALS or (token.kind == "string" and not WORD.search(token.key)):

@@ -18,7 +18,8 @@ from msgspec import Struct
 from service.assistant.sentence_checks.code_lines import CodeJudge
 from service.assistant.sentence_checks.defaults import claimed_in
 from service.assistant.sentence_checks.numbers import numbers_in
-from service.assistant.sentence_checks.passages import GivenPassage, Passages, sentences_in
+from service.assistant.sentence_checks.passage_facts import sentences_in
+from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.pieces import Piece, Prose, anchors_in, read_prose
 from service.assistant.sentence_checks.words import VALUES, WORD, camel_words, negations_in, stem, stems_in
 
@@ -74,11 +75,11 @@ class Judge:
         score = weights[best[0]] / self._most(anchors) if best else 0.0
         if not missing and best and self._is_denied(prose, anchors, best[0]):
             missing.append("not")
-        segments = self._passages.segments
+        passage_of = self._passages.passage_of
         return prose, Verdict(
             tuple(dict.fromkeys(missing)),
             tuple(best or [at for places in found for at in places[:3]]),
-            tuple(frozenset(segments[at].passage for at in places) for places in found),
+            tuple(frozenset(passage_of[at] for at in places) for places in found),
             min(1.0, score),
             len(prose.pieces) + len(prose.spans),
         )
@@ -114,7 +115,7 @@ class Judge:
             missing += lost
             if where:
                 found.append(where)
-            places = self._passages.of_token.get(span.casefold(), ())
+            places = self._passages.of_token(span.casefold())
             if places and not lost and compared < MAX_COMPARED:
                 compared += 1
                 if self._is_other_name(Piece("code", span, at), places, anchors, prose):
@@ -124,7 +125,7 @@ class Judge:
     def code(self, line: str, block: int, info: str) -> Verdict:
         """Judge a line of a code block; those of one ``block`` share the names that they define."""
         lost, places = self._code.line(line, block, info)
-        passages = frozenset(self._passages.segments[at].passage for at in places)
+        passages = frozenset(self._passages.passage_of[at] for at in places)
         return Verdict(tuple(dict.fromkeys(lost)), tuple(places[:8]), (passages,) if passages else (), 1.0, 1)
 
     def _places_of(self, piece: Piece) -> Sequence[int]:
@@ -133,11 +134,11 @@ class Judge:
             return list(dict.fromkeys(at for at, _ in passages.number_places(piece.number)))
         folded = piece.text.casefold()
         if piece.kind == "value":
-            return passages.of_value.get(folded, ())
+            return passages.of_value(folded)
         bare = folded.removesuffix("()")
         for form in (bare, bare.removesuffix("s"), bare + "s", bare.lstrip("@$./~"), bare.rstrip("/.")):
-            if form in passages.of_token:
-                return passages.of_token[form]
+            if found := passages.of_token(form):
+                return found
         if piece.kind == "flag":
             return []
         if piece.kind == "path":
@@ -147,18 +148,18 @@ class Judge:
         if piece.kind == "name" or "_" not in bare:
             words = [match[0] for match in WORD.finditer(piece.text)]
             if words and all(passages.known_stem(word) for word in words):
-                return passages.of_stem.get(stem(words[0]), [0])
+                return passages.of_stem(stem(words[0])) or [0]
             parts = camel_words(piece.text)
             if len(parts) > 1 and all(
-                f"{one} {other}" in passages.pairs for one, other in pairwise(map(str.casefold, parts))
+                passages.has_pair(one, other) for one, other in pairwise(map(str.casefold, parts))
             ):
-                return passages.of_stem.get(stem(parts[0]), [0])
+                return passages.of_stem(stem(parts[0])) or [0]
         return []
 
     def _places_of_parts(self, parts: Sequence[str]) -> Sequence[int]:
         of_token = self._passages.of_token
         parts = [part for part in parts if part]
-        return of_token[parts[-1]] if parts and all(part in of_token for part in parts) else []
+        return of_token(parts[-1]) if parts and all(of_token(part) for part in parts) else []
 
     def _is_allowed(self, piece: Piece) -> bool:
         """Return whether the reader has named it."""
@@ -166,7 +167,7 @@ class Judge:
         if piece.number is not None:
             return bool(said.number_places(piece.number))
         words = [match[0] for match in WORD.finditer(piece.text)]
-        return piece.text.casefold() in said.of_token or (
+        return bool(said.of_token(piece.text.casefold())) or (
             piece.kind == "name" and bool(words) and all(said.known_stem(word) for word in words)
         )
 
@@ -174,7 +175,7 @@ class Judge:
         return len(segments) > max(12, len(self._passages.segments) // 4)
 
     def _most(self, anchors: dict[str, int]) -> float:
-        return max(1.0, sum(1.0 for word in anchors if not self._is_common(self._passages.of_stem.get(word, ()))))
+        return max(1.0, sum(1.0 for word in anchors if not self._is_common(self._passages.of_stem(word))))
 
     def _weights(self, anchors: dict[str, int], at: int | None, own: frozenset[str] = frozenset()) -> dict[int, float]:
         """Return how much each segment has of the sentence's words; of those around a place of it, where one is given.
@@ -184,7 +185,7 @@ class Judge:
         passages = self._passages
         weights: dict[int, float] = {}
         for word, place in anchors.items():
-            segments = passages.of_stem.get(word)
+            segments = passages.of_stem(word)
             if not segments or word in own or self._is_common(segments):
                 continue
             weight = 1.0 if at is None or abs(place - at) <= NEAR else 0.5
@@ -198,11 +199,11 @@ class Judge:
 
     def _around(self, weights: dict[int, float], at: int) -> float:
         """Return the weight of a segment, with a part of its neighbours'."""
-        segments = self._passages.segments
-        passage = segments[at].passage
+        passage_of = self._passages.passage_of
+        passage = passage_of[at]
         near = 0.0
         for neighbour in (at - 2, at - 1, at + 1, at + 2):
-            if 0 <= neighbour < len(segments) and segments[neighbour].passage == passage:
+            if 0 <= neighbour < len(passage_of) and passage_of[neighbour] == passage:
                 near = max(near, (0.7 if abs(neighbour - at) == 1 else 0.4) * weights.get(neighbour, 0.0))
         return weights.get(at, 0.0) + near
 
@@ -269,7 +270,7 @@ class Judge:
         """Return the segments that speak of the same, and those that may: those of the name in code before a value."""
         segments, of_token = self._passages.segments, self._passages.of_token
         for _, span in sorted((one for one in prose.spans if one[0] < at), reverse=True):
-            places = {one for one in of_token.get(span.casefold(), []) if segments[one].defaults}
+            places = {one for one in of_token(span.casefold()) if segments[one].defaults}
             if places:
                 return places, places
         weights = self._weights(anchors, at)

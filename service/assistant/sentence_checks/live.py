@@ -99,7 +99,7 @@ class LiveChecks:
             if not self._is_resting:
                 new = [passage for passage in self._passages.given() if self._checker.is_new(passage)]
                 for some in _batches(new, PASSAGE_CHARACTERS):
-                    await in_turn(partial(self._checker.add_passages, some))
+                    await in_turn(partial(self._checker.add_passages, some, units))
             for batch in _batches(units, BATCH_CHARACTERS):
                 await in_turn(partial(self._judge_batch, batch))
             if not self._units:

@@ -1,7 +1,7 @@
 """Words of prose, comparable whatever their inflection, and the names among them."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from msgspec import Struct
@@ -139,5 +139,5 @@ def _begins(text: str, at: int) -> bool:
     return not before.strip() or before[-1] in ".!?:;。—–-…/|>•✅❌→" or before != text[max(0, at - 4) : at].rstrip()  # noqa: RUF001
 
 
-def knows_english(vocabulary: Set[str]) -> bool:
-    return sum(word in vocabulary for word in _KNOWN_ENGLISH) >= 2
+def knows_english(has_word: Callable[[str], bool]) -> bool:
+    return sum(has_word(word) for word in _KNOWN_ENGLISH) >= 2

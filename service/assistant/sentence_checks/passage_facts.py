@@ -1,0 +1,314 @@
+"""What a passage says, read once for all replies: its segments, and where in them each word, name and number stands."""
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from msgspec import Struct
+
+from service.assistant.sentence_checks.code import Token, tokens_in
+from service.assistant.sentence_checks.defaults import defaults_in
+from service.assistant.sentence_checks.numbers import Number, numbers_in
+from service.assistant.sentence_checks.words import VALUES, WORD, stems_in
+from service.domain.unicode_forms import normalized
+from service.markup.streaming.code import MIN_FENCE, run_of
+from service.markup.streaming.lines import MARKERS
+
+MAX_SEGMENT_CHARACTERS = 2_000
+SEGMENT_CHARACTERS = 320
+MAX_FILLERS = 6
+"""Tokens in one place of the passages' code; where more are seen, anything may stand."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'`(\[*_]*[A-Z])|(?<=[。！？])")  # noqa: RUF001
+_TOKEN = re.compile(
+    r"[A-Za-zÀ-ÿ0-9_][A-Za-zÀ-ÿ0-9_$]{0,100}(?:[-.][A-Za-zÀ-ÿ0-9_$]{1,100}){0,12}|--[A-Za-z][\w-]{0,100}|(?<![\w-])-[A-Za-z](?![\w-])"
+)
+_BEGINS = re.compile(r"[ \t>]*(?:[-*+]\s|\d{1,3}[.)]\s|\||#{1,6}\s|<|\{\{|:::|!!!|///|\.\. |:\w)")
+"""A line that is no continuation of the one before."""
+_SPAN = re.compile(r"`([^`\n]{1,300})`")
+_LINK = re.compile(r"\]\([^()\s]{0,1000}\)")
+_HEADING = re.compile(r"#{1,6}\s")
+INDENT = "    "
+END = "\n"
+"""Stands behind the last token of a line."""
+
+
+class Segment(Struct, gc=False):
+    """A sentence, a line of code, a row of a table. Its lines count from 0."""
+
+    line: int
+    end_line: int
+    above: tuple[str, ...]
+    """Words of the headings that it stands under."""
+    text: str
+    _numbers: tuple[Number, ...] | None = None
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        if self._numbers is None:
+            self._numbers = tuple(numbers_in(self.text))
+        return self._numbers
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        words = map(str.casefold, WORD.findall(self.text))
+        return tuple({word for word in words if word in VALUES})
+
+    @property
+    def defaults(self) -> tuple[str, ...]:
+        """Return the values that it says are defaults."""
+        return tuple(dict.fromkeys(value for _, value in defaults_in(self.text))) if "efault" in self.text else ()
+
+
+class Fillers:
+    """Tokens by the two that stand before them, or around them."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, str] = {}
+
+    def add(self, one: str, other: str, token: str) -> None:
+        """Note a token: of those in one place, up to ``MAX_FILLERS`` and one more."""
+        frame = f"{one}\0{other}"
+        known = self._of.get(frame)
+        if known is None:
+            self._of[frame] = token
+        elif token not in (tokens := known.split("\0")) and len(tokens) <= MAX_FILLERS:
+            self._of[frame] = f"{known}\0{token}"
+
+    def of(self, one: str, other: str) -> Sequence[str]:
+        known = self._of.get(f"{one}\0{other}")
+        return () if known is None else known.split("\0")
+
+
+class Words:
+    """The words of a passage. Numbers are the places of its segments."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.vocabulary: dict[str, None] = {}
+        """All words as they are, in lower case."""
+        self.of_stem: dict[str, array[int]] = {}
+        self.of_value: dict[str, array[int]] = {}
+        for at, segment in enumerate(segments):
+            words = [word.casefold() for word in WORD.findall(segment.text)]
+            self.vocabulary.update(dict.fromkeys(words))
+            for one in dict.fromkeys(stems_in(segment.text)):
+                _add(self.of_stem, one, at)
+            for word in words:
+                if word in VALUES:
+                    _add(self.of_value, word, at)
+
+
+class Names:
+    """The tokens of a passage, and its code."""
+
+    def __init__(self, steps: Sequence[tuple[int, str, bool]]) -> None:
+        """``steps``: of each text with tokens its segment, and whether it is code."""
+        self.of_token: dict[str, array[int]] = {}
+        self.of_code: dict[str, None] = {}
+        """Names that stand in code."""
+        self.alone: set[str] = set()
+        """Names that stand in code by themselves."""
+        self.keys: set[str] = set()
+        """Names in code that a value follows."""
+        self.frames = Fillers()
+        """Two tokens of code, and those that follow them."""
+        self.between = Fillers()
+        """The tokens of code on both sides, and those that stand between them."""
+        self.lines: dict[str, int] = {}
+        """Whole lines of code, without their blanks, and their segments."""
+        for at, text, is_code in steps:
+            if is_code:
+                self._add_code(text, at)
+            else:
+                self._add_tokens(text, at)
+
+    def _add_tokens(self, text: str, at: int) -> None:
+        for whole in dict.fromkeys(map(str.casefold, _TOKEN.findall(text))):
+            _add(self.of_token, whole, at)
+            if whole[-1] == "-":
+                _add(self.of_token, whole.rstrip("-"), at)
+            if "." in whole:
+                for form in whole.split("."):
+                    _add(self.of_token, form, at)
+
+    def _add_code(self, line: str, at: int) -> None:
+        tokens = tokens_in(line)
+        self.lines.setdefault("".join(line.split()), at)
+        keys = keys_of(tokens)
+        if len(tokens) == 1:
+            self.alone.add(tokens[0].key)
+        for place in range(2, len(keys)):
+            self.frames.add(keys[place - 2], keys[place - 1], keys[place])
+            if keys[place] in ("=", ":"):
+                self.keys.add(keys[place - 1])
+            if place < len(keys) - 1:
+                self.between.add(keys[place - 1], keys[place + 1], keys[place])
+        for token in tokens:
+            if token.kind != "mark":
+                self.of_code[token.key] = None
+            if token.kind == "string":
+                self.of_code.update(dict.fromkeys(match[0].casefold() for match in _TOKEN.finditer(token.text)))
+                if " " in token.key:
+                    self._add_code(token.text[1:-1], at)
+                self._add_tokens(token.text, at)
+                _add(self.of_token, token.key, at)
+
+
+class Quantities:
+    """The numbers of a passage, each with its segment."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.by_value: dict[str, list[tuple[int, Number]]] = {}
+        self.by_dimension: dict[str, list[tuple[int, Number]]] = {}
+        """Those with a unit."""
+        for at, segment in enumerate(segments):
+            for number in segment.numbers:
+                for key in number.keys:
+                    self.by_value.setdefault(key, []).append((at, number))
+                if number.dimension:
+                    self.by_dimension.setdefault(number.dimension, []).append((at, number))
+
+
+class PassageFacts:
+    """A passage's segments at once, and each other kind of fact when it is first asked for.
+
+    All that grows with the text is in containers with little for the garbage collector to follow: dicts of texts and
+    arrays, structs without ``gc``. As sets and lists, those of 24 replies at a time cost each full collection 100 ms.
+    """
+
+    def __init__(self, text: str, under: str) -> None:
+        """``under``: the headings that the passage stands under."""
+        self.segments: list[Segment] = []
+        self._steps: list[tuple[int, str, bool]] = []
+        self._read(text, under)
+
+    @cached_property
+    def words(self) -> Words:
+        return Words(self.segments)
+
+    @cached_property
+    def names(self) -> Names:
+        names = Names(self._steps)
+        self._steps.clear()
+        return names
+
+    @cached_property
+    def numbers(self) -> Quantities:
+        return Quantities(self.segments)
+
+    @cached_property
+    def pairs(self) -> dict[str, None]:
+        """Return the words that stand side by side, with a blank between them."""
+        found: dict[str, None] = {}
+        for segment in self.segments:
+            words = [word.casefold() for word in WORD.findall(segment.text)]
+            found.update(dict.fromkeys(map(" ".join, pairwise(words))))
+        return found
+
+    def _read(self, text: str, under: str) -> None:
+        """Split the text into segments, and note what has tokens."""
+        heading = tuple(dict.fromkeys(stems_in(under)))
+        self._steps.append((0, under, False))
+        in_code = _begins_in_code(text)
+        above = heading
+        prose: list[str] = []
+        began = 0
+        for number, whole in enumerate([*text.splitlines(), ""]):
+            line = whole[:MAX_SEGMENT_CHARACTERS]
+            mark = _fence_of(line)
+            is_fence = mark != ""
+            if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
+                self._add_prose(began, prose, above)
+                prose.clear()
+            if is_fence:
+                in_code = not in_code or mark.strip(" \t`~") != ""  # only the first line says what it is
+                self._steps.append((len(self.segments), line, False))
+            elif not line.strip():
+                continue
+            elif in_code:
+                self._add_segment((number, number), line, above, is_code=True)
+            else:
+                if _HEADING.match(line):
+                    above = tuple(dict.fromkeys([*heading, *stems_in(line)]))
+                began = began if prose else number
+                prose.append(line)
+                if line.startswith(INDENT):  # perhaps code
+                    self._steps.append((len(self.segments), line, True))
+        last = len(self.segments) - 1  # a fence may stand behind it; a heading without a text has no place
+        self._steps = [(min(at, last), text, is_code) for at, text, is_code in self._steps] if self.segments else []
+
+    def _add_prose(self, began: int, lines: Sequence[str], above: tuple[str, ...]) -> None:
+        """Add a paragraph or a list item; its lines may be cut anywhere."""
+        at = 0
+        ends: list[int] = []
+        for line in lines:
+            at += len(line.strip()) + 1
+            ends.append(at)
+        at = 0
+        for part in _parts(" ".join(line.strip() for line in lines)):
+            first, last = bisect_right(ends, at), bisect_right(ends, at + len(part) - 1)
+            self._add_segment((began + first, began + last), part, above, is_code=False)
+            at += len(part) + 1
+
+    def _add_segment(self, lines: tuple[int, int], raw: str, above: tuple[str, ...], *, is_code: bool) -> None:
+        text = _LINK.sub("]", raw) if "](" in raw else raw
+        if not text.isascii():
+            text = normalized("NFKC", text)
+        at = len(self.segments)
+        self._steps.append((at, text, False))
+        self.segments.append(Segment(*lines, above, text))
+        if is_code:
+            self._steps.append((at, text, True))
+        elif "`" in text:
+            self._steps += [(at, span[1], True) for span in _SPAN.finditer(text)]
+
+
+def _add(places: dict[str, "array[int]"], key: str, at: int) -> None:
+    known = places.get(key)
+    if known is None:
+        places[key] = array("L", (at,))
+    elif known[-1] != at:
+        known.append(at)
+
+
+def _fence_of(line: str) -> str:
+    """Return the fence that the line is, with what stands behind it; empty for another line."""
+    mark = line.lstrip(MARKERS)
+    return mark if mark[:1] in ("`", "~") and run_of(mark) >= MIN_FENCE else ""
+
+
+def _begins_in_code(text: str) -> bool:
+    """Return whether a passage was cut out of a code block: its first fence is bare, and one of them has no partner."""
+    fences = [mark.strip(" \t`~") for line in text.splitlines() if (mark := _fence_of(line))]
+    return len(fences) % 2 == 1 and fences[0] == ""
+
+
+def sentences_in(text: str) -> list[str]:
+    return _SENTENCE_END.split(text)
+
+
+def _parts(line: str) -> Iterator[str]:
+    """Yield the sentences of a line; short ones together, as what they say belongs together."""
+    if len(line) <= SEGMENT_CHARACTERS:
+        yield line
+        return
+    part = ""
+    for sentence in _SENTENCE_END.split(line):
+        if part and len(part) + len(sentence) > SEGMENT_CHARACTERS:
+            yield part
+            part = ""
+        part += f" {sentence}" if part else sentence
+    if part:
+        yield part
+
+
+START = "\t"
+"""Stands before the first token of a line."""
+
+
+def keys_of(tokens: list[Token]) -> list[str]:
+    """Return the tokens as frames have them, with what stands before the line and behind it."""
+    return [START, START, *(token.key for token in tokens), END]

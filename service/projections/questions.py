@@ -33,7 +33,7 @@ from service.domain.threads.recorded_reply import (
 from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadStarted
 from service.streams import ERASURES, THREADS, decoded
 
-NAME = "questions-3"
+NAME = "questions-4"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
 """Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
@@ -61,6 +61,7 @@ class QuestionsView:
             resolution TEXT
         ) STRICT;
         CREATE INDEX asked_by_project ON asked (project_id, asked_at);
+        CREATE INDEX asked_newest ON asked (project_id, position, asked_at);
         CREATE INDEX asked_by_thread ON asked (thread_id);
         CREATE INDEX asked_unanswered ON asked (project_id, wording) WHERE resolution = 'unanswered';
         CREATE TABLE answers (

@@ -1,12 +1,14 @@
-"""Applying an event reads few rows, however many there are."""
+"""Applying an event reads few rows, and so does listing the newest, however many there are."""
 
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 
 from eventstore import Decider, Metadata, RecordedEvent
 from service import streams
 from service.projections import all_projections
+from service.projections.questions import QuestionsView
+from service.queries.questions import FIRST, Period, list_feedback, list_questions
 from tests.test_event_samples import stored
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -46,3 +48,26 @@ def test_projections_read_rows_by_an_index():
             plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}")]
             assert not [step for step in plan if step.startswith("SCAN ") and step.split()[1] not in FEW], sql
         db.close()
+
+
+class Asked:
+    """Views that are empty, and what was asked of them."""
+
+    def __init__(self):
+        self.statements = []
+
+    async def query(self, *statement):
+        self.statements.append(statement)
+        return []
+
+
+async def test_newest_rows_are_found_without_sorting_all():
+    views = Asked()
+    await list_questions(views, "p", Period(), before=FIRST, limit=20)
+    await list_questions(views, "p", Period("2026"), before=FIRST, limit=20, resolution="answered")
+    await list_feedback(views, "p", Period(), before=FIRST, limit=20)
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(QuestionsView.tables)
+        for sql, params in views.statements:
+            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
+            assert not [step for step in plan if step.startswith(("SCAN", "USE TEMP"))], sql

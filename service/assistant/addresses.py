@@ -9,7 +9,8 @@ meant (``SiteLinks``), else it is none, unless a trusted author wrote it: it may
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from urllib.parse import urlsplit
 
 from service.markup.streaming.links import MAIL_NAME, is_of_the_site, trimmed
@@ -30,9 +31,12 @@ _TARGET = re.compile(r"(?:\]\(\s*<?|(?:href|src)=[\"'])(/[^\s()<>\"'?#]+)")
 
 
 class KnownAddresses:
-    def __init__(self, domain: str, current_path: str) -> None:
-        """``domain``: of the site, perhaps its host. ``current_path``: where the reader is; it may be a whole URL."""
-        self._known: set[str] = set()
+    def __init__(self, domain: str, current_path: str, known: Callable[[], set[str]] | None = None) -> None:
+        """``domain``: of the site, perhaps its host. ``current_path``: where the reader is; it may be a whole URL.
+        ``known``: returns the set to keep the addresses in.
+        """
+        own: set[str] = set()
+        self._known = known or (lambda: own)
         self._open = current_path
         self._pages: SiteLinks | None = None
         self._readers: Sequence[str] = ()
@@ -46,33 +50,20 @@ class KnownAddresses:
 
     def add_url(self, url: str) -> None:
         """Allow an address within the site as it is."""
-        self._known.add(url.rstrip("/"))
+        self._known().add(url.rstrip("/"))
 
     def add(self, text: str) -> None:
         """Allow all addresses in the text."""
-        text = text[:MAX_TEXT_CHARACTERS]
-        for match in _TARGET.finditer(text) if "](" in text or "=" in text else ():
-            if len(self._known) < MAX_ADDRESSES:
-                self._known.add(match[1].rstrip("/"))
-        found = [_cut(match[0]) for match in _ADDRESS.finditer(text)] if "://" in text else []
-        found += ["https://" + _cut(match[0]) for match in _WWW.finditer(text)] if "www." in text.lower() else []
-        for match in _MAIL_HOST.finditer(text) if "@" in text else ():
-            at = match.start()
-            name = MAIL_NAME.search(text[max(0, at - _MAX_MAIL_NAME) : at])
-            if name is not None:
-                found.append(f"mailto:{name[0]}{match[0]}")
-        for address in found:
-            if len(self._known) < MAX_ADDRESSES:
-                self._known.add(address.rstrip("/"))
-                self._known.add(address.partition("#")[0].rstrip("/"))
+        self.add_all(addresses_in([text]))
 
-    def add_all(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            self.add(text)
+    def add_all(self, addresses: Iterable[str]) -> None:
+        """Allow addresses that ``addresses_in`` has found."""
+        known = self._known()
+        known.update(islice(addresses, max(0, MAX_ADDRESSES - len(known))))
 
     def __call__(self, address: str) -> bool:
         """Return whether an answer may link to the address."""
-        if address.rstrip("/") in self._known:
+        if address.rstrip("/") in self._known():
             return True
         return self._is_ours(address) and _is_same_page(self._resolved(address), address)
 
@@ -81,11 +72,11 @@ class KnownAddresses:
 
         None where it may not be a link.
         """
-        if address.rstrip("/") in self._known:
+        if address.rstrip("/") in self._known():
             return address
         if not is_of_the_site(address) and not self._is_ours(address):
             return None
-        return self._resolved(address) or (address if _without_anchor(address) in self._known else None)
+        return self._resolved(address) or (address if _without_anchor(address) in self._known() else None)
 
     def _resolved(self, address: str) -> str | None:
         if self._pages is None:
@@ -99,6 +90,31 @@ class KnownAddresses:
 
     def _is_ours(self, address: str) -> bool:
         return address.startswith(("http://", "https://")) and _host_of(address) in self._hosts
+
+
+def addresses_in(texts: Iterable[str]) -> dict[str, None]:
+    """Return the addresses in texts, in their order; no more than ``MAX_ADDRESSES`` and some."""
+    found: dict[str, None] = {}
+    for text in texts:
+        if len(found) >= MAX_ADDRESSES:
+            break
+        _find(text[:MAX_TEXT_CHARACTERS], found)
+    return found
+
+
+def _find(text: str, found: dict[str, None]) -> None:
+    for match in _TARGET.finditer(text) if "](" in text or "=" in text else ():
+        found[match[1].rstrip("/")] = None
+    whole = [_cut(match[0]) for match in _ADDRESS.finditer(text)] if "://" in text else []
+    whole += ["https://" + _cut(match[0]) for match in _WWW.finditer(text)] if "www." in text.lower() else []
+    for match in _MAIL_HOST.finditer(text) if "@" in text else ():
+        at = match.start()
+        name = MAIL_NAME.search(text[max(0, at - _MAX_MAIL_NAME) : at])
+        if name is not None:
+            whole.append(f"mailto:{name[0]}{match[0]}")
+    for address in whole:
+        found[address.rstrip("/")] = None
+        found[address.partition("#")[0].rstrip("/")] = None
 
 
 def _is_same_page(resolved: str | None, address: str) -> bool:

@@ -119,7 +119,7 @@ class _Answering:
         self.live: Callable[[LiveEvent], None] | None = None
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
-        self._written = AnswerText(self._finder.urls.get, self._finder.addresses, self._finder.addresses.resolve)
+        self._written = AnswerText(self._finder.found.url_of, self._finder.addresses, self._finder.addresses.resolve)
         self._budget = ContextBudget()
         self._asked = ""
         """As ``Queries.asked``."""
@@ -138,6 +138,7 @@ class _Answering:
         is_about_page = question.current_path and is_about_this_page(question.text)
         page = await self._finder.page(self._finder.open) if is_about_page else None
         title, path = (page.title, page.path) if page is not None else ("", "")
+        del page  # the whole of it
         queries = queries_for(question.text, earlier=question.earlier, context=question.context, page_title=title)
         self._asked = queries.asked
         async with aclosing(self._search(queries, whole_page=path)) as events:

@@ -5,21 +5,29 @@ all from the start, one that is slow is only behind, and neither costs the publi
 there is no queue for each of them that could fill up. What a topic can hold is bounded by what it is about, one
 reply, and by ``MAX_EVENTS``.
 
+What the result of a search holds is large, and few come late: ``pack_later`` has it kept in little memory.
+
 A listener with all events so far may take the next one in the call that publishes it (``service.ports.direct_reader``).
 """
 
 import asyncio
+import pickle
+import zlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from service.ports.direct_reader import DirectReader
 from service.queries.keys import Revocation
+from service.runtime.turns import call_in_turn
 
 T = TypeVar("T")
 
 MAX_EVENTS = 250_000
 """Events of one topic: more than any reply has."""
+
+PACK_SECONDS = 10.0
+"""A reply that takes a few seconds is never packed."""
 
 
 class TopicFull(RuntimeError):
@@ -28,7 +36,12 @@ class TopicFull(RuntimeError):
 
 class Topic(Generic[T]):
     def __init__(self) -> None:
+        self._packed = b""
+        """The first of the events."""
+        self._packed_events = 0
         self._published: list[T] = []
+        """Those after them."""
+        self._pack_clock: asyncio.TimerHandle | None = None
         self._closed = False
         self._waiting: list[_Listener[T]] = []
 
@@ -36,15 +49,43 @@ class Topic(Generic[T]):
         """Raises TopicFull, and RuntimeError once it is closed."""
         if self._closed:
             raise RuntimeError("the topic is closed")
-        if len(self._published) >= MAX_EVENTS:
+        if self._packed_events + len(self._published) >= MAX_EVENTS:
             raise TopicFull(f"a topic has at most {MAX_EVENTS} events")
         self._published.append(event)
         if self._waiting:
             self._waiting = [listener for listener in self._waiting if not listener.wakes_for(event)]
 
+    def pack_later(self) -> None:
+        """Keep in little memory, after some seconds, what is published by then."""
+        if self._pack_clock is None and not self._closed:
+            loop = asyncio.get_running_loop()
+            self._pack_clock = loop.call_later(PACK_SECONDS, call_in_turn, self.pack)
+
+    def pack(self) -> None:
+        """Keep in little memory what was published; each listener that comes late unpacks it for itself."""
+        self._pack_clock = None
+        if self._published and not self._closed:
+            events = self._after(0)
+            self._packed = zlib.compress(pickle.dumps(events, pickle.HIGHEST_PROTOCOL), 1)
+            self._packed_events, self._published = len(events), []
+
+    def _next_of(self, listener: "_Listener[T]") -> list[T]:
+        events = self._after(listener.place)
+        listener.place += len(events)
+        return events
+
+    def _after(self, place: int) -> list[T]:
+        """Return the events after the first ``place``."""
+        if place >= self._packed_events:
+            return self._published[place - self._packed_events :]
+        packed: list[T] = pickle.loads(zlib.decompress(self._packed))  # noqa: S301  (from pack alone)
+        return packed[place:] + self._published
+
     def close(self) -> None:
         """End the topic; listeners end when they have read all."""
         self._closed = True
+        if self._pack_clock is not None:
+            self._pack_clock.cancel()
         for listener in self._waiting:
             listener.wake()
         self._waiting = []
@@ -69,10 +110,8 @@ class Topic(Generic[T]):
             revocation.watch(listener.wake)
         try:
             while revocation is None or not revocation.is_published:
-                if listener.place < len(self._published):
-                    events = self._published[listener.place :]
-                    listener.place += len(events)
-                    yield events
+                if listener.place < self._packed_events + len(self._published):
+                    yield self._next_of(listener)  # without a name here: while it waits, it holds no event
                     continue
                 if self._closed:
                     return

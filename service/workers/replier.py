@@ -363,6 +363,7 @@ class Replier:
             case SearchFinished() as found:
                 searched = (found.query, found.sources, found.planned_by, found.planned, found.expected)
                 writer.add(RecordSources(reply_id, *searched))
+                live.topic.pack_later()
             case ReplyDone() as done:
                 await writer.end(
                     CompleteReply(

@@ -156,22 +156,25 @@ class ReplyBudget:
             self.usd += price.of(*_tokens(request, len(request.continuation.text)))  # by a process that died
         self.calls += 1
         known: list[Usage] = []
+        (read, _), report, take = _tokens(request), request.on_usage, request.on_text
 
         def on_usage(usage: Usage) -> None:
             known.append(usage)
-            if request.on_usage is not None:
-                request.on_usage(usage)
+            if report is not None:
+                report(usage)
 
         written, has_begun = 0, False
 
         def on_text(text: str) -> bool:
             nonlocal written
-            is_taken = request.on_text is not None and request.on_text(text)
+            is_taken = take is not None and take(text)
             written += len(text) if is_taken else 0
             return is_taken
 
         try:
-            async with open_reply(model, replace(request, on_usage=on_usage, on_text=on_text)) as chunks:
+            call = open_reply(model, replace(request, on_usage=on_usage, on_text=on_text))
+            del request  # a prompt is large, and the model need not keep it
+            async with call as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, ModelText):
                         written, has_begun = written + len(chunk.text), True
@@ -185,7 +188,7 @@ class ReplyBudget:
             if price is not None and known:
                 self.usd += _cost(known, price)
             elif price is not None and has_begun:
-                self.usd += price.of(*_tokens(request, written))
+                self.usd += price.of(read, written / CHARACTERS_PER_TOKEN)
 
 
 class _BoundedModel(ModelAround):
@@ -196,7 +199,9 @@ class _BoundedModel(ModelAround):
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         begun = request.continuation.text if request.continuation is not None else ""
         if NOTICE not in begun and await self._budget.allows(self._model, request):
-            async with aclosing(self._budget.metered(self._model, request)) as metered:
+            call = self._budget.metered(self._model, request)
+            del request
+            async with aclosing(call) as metered:
                 async for chunk in metered:
                     yield chunk
             return

@@ -1,5 +1,6 @@
 """What a reply keeps of its passages while its model is silent, and reads again afterwards."""
 
+from service.assistant.addresses import KnownAddresses
 from service.assistant.finding.found import FoundPassages
 from service.assistant.sentence_checks.checker import SentenceChecker
 from service.assistant.sentence_checks.passages import GivenPassage
@@ -19,6 +20,21 @@ def test_packed_passages_are_read_again():
     assert found.held == {("jobs.md", 3): passage}
     assert found.first == [passage]
     assert found.given() == (GivenPassage(1, TEXT, 3, "Jobs"),)
+
+
+def test_packed_addresses_may_still_be_linked_to():
+    found = FoundPassages()
+    addresses = KnownAddresses("docs", "", found.addresses)
+    addresses.add("See https://example.com/retries.")
+    found.urls[1] = "/jobs#retries"
+    found.pack()
+    assert addresses("https://example.com/retries")
+    assert not addresses("https://example.com/other")
+    assert found.url_of(1) == "/jobs#retries"
+    found.pack()
+    addresses.add("And https://example.com/other.")
+    assert addresses("https://example.com/retries")
+    assert addresses("https://example.com/other")
 
 
 def test_passage_found_after_packing_is_given_too():

@@ -34,6 +34,25 @@ async def test_slow_listener_delays_no_one():
     assert [number async for number in slow] == list(range(1, 10_000))
 
 
+async def test_late_listeners_get_what_was_packed():
+    topic: Topic[str] = Topic()
+    early = topic.listen()
+    topic.publish("first")
+    assert await anext(early) == "first"
+    topic.publish("second")
+    topic.pack()
+    topic.publish("third")
+    slow = await anext(early), await anext(early)
+    topic.pack()
+    topic.pack()
+    topic.publish("fourth")
+    late = asyncio.create_task(heard(topic))
+    topic.close()
+    assert slow == ("second", "third")
+    assert [event async for event in early] == ["fourth"]
+    assert await late == ["first", "second", "third", "fourth"]
+
+
 async def test_current_listener_gets_an_event_within_its_publish_call():
     """Every event once and in order, whatever of them is dealt with at once, and by whom."""
     topic: Topic[int] = Topic()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from service.assistant.addresses import KnownAddresses, path_in
+from service.assistant.addresses import KnownAddresses, addresses_in, path_in
 from service.assistant.context import clip, passage_cost
 from service.assistant.finding.found import FoundPassages
 from service.assistant.question import AnswerSettings, Question
@@ -66,9 +66,7 @@ class Finder:
         """The path of the page that the reader has open; empty when it is not known."""
         self.instructions = ""
         """The site owner's, of the newest search."""
-        self.urls: dict[int, str] = {}
-        """By the number of a passage."""
-        self.addresses = KnownAddresses(question.domain, question.current_path)
+        self.addresses = KnownAddresses(question.domain, question.current_path, self.found.addresses)
         for text in (question.text, *(item.value for item in question.context)):
             self.addresses.add(text)
 
@@ -175,10 +173,10 @@ class Finder:
     async def _know_addresses(self, texts: Iterable[str]) -> None:
         """Read texts for their addresses, in a thread: a passage may consist of them."""
         if given := [text for text in texts if text]:
-            await asyncio.to_thread(self.addresses.add_all, given)
+            self.addresses.add_all(await asyncio.to_thread(addresses_in, given))
 
     def _address(self, number: int, url: str) -> None:
-        self.urls[number] = url
+        self.found.urls[number] = url
         self.addresses.add_url(url)
 
     async def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
@@ -196,7 +194,7 @@ class Finder:
         numbers: dict[tuple[str, int, str], int] = {}
         for section in sorted(sections, key=lambda section: -section.score):
             source = self.found.sources.get(_key(section))
-            number = source.number if source is not None else len(self.urls) + 1
+            number = source.number if source is not None else len(self.found.urls) + 1
             numbers[_key(section)] = number
             self._address(number, section.url)
         await self._know_addresses(section.text for section in sections)

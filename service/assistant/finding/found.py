@@ -20,13 +20,15 @@ class _Passages(Struct, gc=False):
     given: dict[int, GivenPassage]
     first: list[Passage]
     sources: dict[tuple[str, int, str], Source]
+    urls: dict[int, str]
+    addresses: set[str]
 
 
 class FoundPassages:
     """Unpacked by whatever reads them, until ``pack``."""
 
     def __init__(self) -> None:
-        self._passages: _Passages | None = _Passages({}, {}, [], {})
+        self._passages: _Passages | None = _Passages({}, {}, [], {}, {}, set())
         self._packed = b""
 
     @property
@@ -47,6 +49,19 @@ class FoundPassages:
     def sources(self) -> dict[tuple[str, int, str], Source]:
         """Those of all, by path, first line and heading, in the order of their numbers."""
         return self._unpacked().sources
+
+    def url_of(self, number: int) -> str | None:
+        """Return the address of a passage by its number."""
+        return self.urls.get(number)
+
+    @property
+    def urls(self) -> dict[int, str]:
+        """Those of all, by their numbers."""
+        return self._unpacked().urls
+
+    def addresses(self) -> set[str]:
+        """Return the addresses that their texts name. To be changed in the event loop alone, as all else here."""
+        return self._unpacked().addresses
 
     def given(self) -> Sequence[GivenPassage]:
         """Return all that the answer was given, by their numbers."""

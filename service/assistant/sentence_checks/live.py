@@ -20,6 +20,7 @@ from service.assistant.sentence_checks.thread import in_turn
 from service.assistant.sentence_checks.units import Unit
 from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.replies import AnswerEvent, ReplyDone, SearchFinished, SentencesChecked, TextDelta
+from service.runtime.turns import call_in_turn
 
 log = structlog.get_logger()
 
@@ -117,7 +118,7 @@ class LiveChecks:
 
     def _await_rest(self) -> None:
         self._end_rest()
-        self._rest_clock = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+        self._rest_clock = asyncio.get_running_loop().call_later(REST_SECONDS, call_in_turn, self._rest)
 
     def _rest(self) -> None:
         """Keep little while the model is silent."""

@@ -56,6 +56,7 @@ async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, pl
         async with response, aclosing(_batches(request, reply, direct)) as batches:
             async for events in batches:
                 await _send(response, [piece for event in events for piece in encoder.encode(event)])
+                del events  # the result of a search is large, and the next event may be long in coming
         await _note_end(request, reply)
     return response
 
@@ -77,6 +78,7 @@ async def send_data_stream(
                 elif direct.pieces == seen:
                     await _send(response, [data_stream.KEEP_ALIVE])
                 seen = direct.pieces
+                del events
         await response.write_eof()
         await _note_end(request, reply)
     return response
@@ -128,18 +130,20 @@ async def _batches(
     request: web.Request, reply: ReplySubscription, direct: DirectReader[ReplyEvent]
 ) -> AsyncGenerator[Iterable[ReplyEvent], None]:
     """Yield the reply up to its end. Raises KeyRevoked, after saying so."""
-    revocation, last = revocation_of(request), None
+    revocation, is_over = revocation_of(request), False
     if reply.topic is None:
         async with aclosing(_on_record(request, reply)) as recorded:
             async for event in recorded:
-                last = event
+                is_over = isinstance(event, ReplyDone | ReplyBroken)
                 yield (event,)
+                del event
     else:
         async with aclosing(reply.topic.batches(direct, revocation)) as batches:
             async for events in batches:
-                last = events[-1]
+                is_over = isinstance(events[-1], ReplyDone | ReplyBroken)
                 yield merged(events)
-    if revocation.is_published and not isinstance(last, ReplyDone | ReplyBroken):
+                del events
+    if revocation.is_published and not is_over:
         yield (KEY_REVOKED,)
         raise KeyRevoked(SENTENCE)
 

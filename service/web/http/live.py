@@ -37,6 +37,7 @@ async def with_keep_alives(
                 if found is None:
                     return
                 yield found[0]
+                del found
                 upcoming = asyncio.ensure_future(_next(events))
             elif closed.done():
                 return

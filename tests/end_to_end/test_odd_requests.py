@@ -47,6 +47,12 @@ async def test_head_request_does_not_resume_a_reply(http, service):
         assert (response.status, response.headers["Allow"]) == (405, "GET")
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_unknown_expectation_is_answered(http, jobs, method):
+    async with http.request(method, jobs, headers={"Expect": "tea", "Connection": "close"}) as response:
+        assert (response.status, await problem_of(response)) == (417, "expectation_failed")
+
+
 @pytest.mark.parametrize("method", ["OPTIONS", "PUT", "PATCH", "DELETE", "POST", "TRACE", "QUERY"])
 async def test_other_methods_are_refused_by_name(http, service, jobs, method):
     async with http.request(method, jobs, headers=service.admin) as response:

@@ -111,10 +111,10 @@ class Metrics:
 
     async def note_stream(self, request: web.Request, response: web.StreamResponse) -> None:
         """A signal before every answer's head. A stream is what has no body yet, whatever it is called: older chat
-        clients take theirs as plain text.
+        clients take theirs as plain text. An answer that aiohttp gives before any middleware has no visit.
         """
-        visit = request[VISIT]
-        if not isinstance(response, web.Response) and not visit.is_stream:
+        visit = request.get(VISIT)
+        if visit is not None and not isinstance(response, web.Response) and not visit.is_stream:
             visit.is_stream = True
             self._streams.inc()
             self._first_bytes.labels(visit.route).observe(time.perf_counter() - visit.started)

@@ -48,22 +48,26 @@ class CommitFiles:
 
 
 class Texts:
-    """Texts of files by blob, None for what is not text. The oldest go when they are too many."""
+    """Texts of files by project and blob, None for what is not text. The oldest go when they are too many.
+
+    By project: a server can name a blob of another organization in a tree and not send it.
+    """
 
     def __init__(self, characters: int) -> None:
         self._most = characters
-        self._kept: dict[str, str | None] = {}
+        self._kept: dict[tuple[str, str], str | None] = {}
         self._characters = 0
 
-    def __contains__(self, blob: str) -> bool:
-        return blob in self._kept
+    def has(self, project_id: str, blob: str) -> bool:
+        return (project_id, blob) in self._kept
 
-    def get(self, blob: str) -> str | None:
-        return self._kept.get(blob)
+    def get(self, project_id: str, blob: str) -> str | None:
+        return self._kept.get((project_id, blob))
 
-    def keep(self, blob: str, text: str | None) -> None:
-        self._characters += len(text or "") - len(self._kept.pop(blob, None) or "")
-        self._kept[blob] = text
+    def keep(self, project_id: str, blob: str, text: str | None) -> None:
+        key = project_id, blob
+        self._characters += len(text or "") - len(self._kept.pop(key, None) or "")
+        self._kept[key] = text
         while self._characters > self._most and len(self._kept) > 1:
             self._characters -= len(self._kept.pop(next(iter(self._kept))) or "")
 

@@ -224,15 +224,15 @@ class Tree:
         file = self._base.get(path)
         if file is None:
             return None
-        if file.blob not in self._texts:
+        if not self._texts.has(self.source.project_id, file.blob):
             try:
                 content = await self._docs.read_file(self.source, file.blob)
             except Invalid:  # over the source's size limit
                 return None
             except NotFound as error:
                 raise self._unsent(error) from None
-            self._texts.keep(file.blob, decoded(content, self.limits.file_bytes))
-        return self._texts.get(file.blob)
+            self._texts.keep(self.source.project_id, file.blob, decoded(content, self.limits.file_bytes))
+        return self._texts.get(self.source.project_id, file.blob)
 
     async def texts(self, paths: Iterable[str]) -> AsyncIterator[dict[str, str]]:
         """The texts of these files as they now stand, some hundred at a time; what is not text is left out."""
@@ -253,15 +253,15 @@ class Tree:
                     if (text := changes[path]) is not None:
                         found[path] = text
                 elif (file := self._base.get(path)) is not None:
-                    if file.blob not in self._texts:
+                    if not self._texts.has(self.source.project_id, file.blob):
                         missing.setdefault(file.blob, []).append(path)
-                    elif (text := self._texts.get(file.blob)) is not None:
+                    elif (text := self._texts.get(self.source.project_id, file.blob)) is not None:
                         found[path] = text
             if missing:
                 contents = await self._contents(list(missing))
                 limit = self.limits.file_bytes
                 for blob, text in (await asyncio.to_thread(_all_decoded, contents, limit)).items():
-                    self._texts.keep(blob, text)
+                    self._texts.keep(self.source.project_id, blob, text)
                     if text is not None:
                         found.update(dict.fromkeys(missing[blob], text))
             yield found

@@ -15,6 +15,7 @@ from service.adapters.git import names as git_names
 from service.adapters.git import objects as git_objects
 from service.adapters.git.dulwich_docs import DulwichDocs, clear_clone
 from service.adapters.git.import_repository import import_repository
+from service.adapters.git.listings import Listings
 from service.adapters.git.objects import MAX_BLOB_BYTES
 from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, locked, opened
@@ -508,3 +509,14 @@ def test_lookalikes_of_dot_git():
         assert git_names.is_dot_git(name), name
     for name in (".github", ".gitignore", "git", "a.git", ".gitlab-ci.yml", "git~2"):
         assert not git_names.is_dot_git(name), name
+
+
+def test_tree_of_another_clone_is_not_listed(tmp_path):
+    blob, tree, listings = Blob.from_string(b"secret"), Tree(), Listings()
+    tree.add(b"plans.md", stat.S_IFREG | 0o644, blob.id)
+    theirs = make_repository(tmp_path / "theirs", tree, blob)
+    with Repo.init_bare(tmp_path / "ours", mkdir=True) as ours, opened(tmp_path / "theirs") as other:
+        ours.object_store.add_object(other[theirs.encode()])
+    assert [file.path for file in listings.of_commit(tmp_path / "theirs", theirs)] == ["plans.md"]
+    with pytest.raises(NotFound):
+        listings.of_commit(tmp_path / "ours", theirs)

@@ -1,6 +1,7 @@
 """Facts of a commit that jobs share: read once, renewed only where the next commit differs, and not kept for ever."""
 
 import pytest
+from msgspec.structs import replace
 
 from service.agent.checks import gates
 from service.agent.checks.links.links import Links
@@ -92,9 +93,9 @@ async def test_jobs_do_not_see_each_others_changes():
     assert [link.path for link in await Links(one).broken()] == ["docs/a.md"]
 
 
-async def searched(docs, known):
-    commit = (await docs.fetch(SOURCE)).base_commit
-    workspace = await Workspace.open(docs, SOURCE, commit, {}, known=known)
+async def searched(docs, known, source=SOURCE):
+    commit = (await docs.fetch(source)).base_commit
+    workspace = await Workspace.open(docs, source, commit, {}, known=known)
     docs.read = 0
     found = await search(workspace, None, "docs", Search("Part"))
     return docs.read, found.result
@@ -107,3 +108,9 @@ async def test_next_job_searches_texts_that_are_known():
     assert await searched(docs, known) == (0, first[1])
     assert (await searched(docs, little))[1] == first[1]
     assert (await searched(docs, little))[0] > 0
+
+
+async def test_texts_are_not_shared_between_projects():
+    docs, known = Counting(SITE), KnownCommits()
+    first = await searched(docs, known)
+    assert await searched(docs, known, replace(SOURCE, project_id="p2")) == first

@@ -14,23 +14,24 @@ MAX_FILES = 100_000
 
 
 class Listings:
-    """By the id of their tree, which says all that is in them."""
+    """By clone and the id of their tree: a commit can name a tree that only another project's clone has."""
 
     def __init__(self, most: int = MAX_FILES) -> None:
         self._most = most
-        self._kept: dict[ObjectID, tuple[TreeFile, ...]] = {}
+        self._kept: dict[tuple[Path, ObjectID], tuple[TreeFile, ...]] = {}
         self._changing = Lock()
 
     def of_commit(self, clone: Path, commit: str) -> tuple[TreeFile, ...]:
         """Return every plain file of a commit, sorted by path. Raise NotFound when the clone does not have it."""
         with opened(clone) as repository:
             found = commit_of(repository, commit)
-            files = self._kept.get(found.tree)
+            key = clone, found.tree
+            files = self._kept.get(key)
             if files is None:
                 files = tuple(list_files(repository, found))
         with self._changing:
-            self._kept.pop(found.tree, None)
-            self._kept[found.tree] = files
+            self._kept.pop(key, None)
+            self._kept[key] = files
             while sum(map(len, self._kept.values())) > self._most:
                 del self._kept[next(iter(self._kept))]
         return files

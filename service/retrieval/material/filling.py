@@ -128,16 +128,16 @@ def _rank(piece: Piece, first_page: int) -> tuple[bool, bool, float]:
 
 def _weigh(pieces: Sequence[Piece]) -> None:
     for piece in pieces:
-        piece.worths = tuple(PAGE_WEIGHT * piece.page_score + SECTION_WEIGHT * score for score in piece.own_scores)
+        of_page = PAGE_WEIGHT * piece.page_score
+        piece.worths = tuple([of_page + SECTION_WEIGHT * score for score in piece.own_scores])
         piece.worth = max(piece.worths)
     raised: list[tuple[Piece, tuple[float, ...]]] = []
     for one, other in pairwise(pieces):
-        if one.page == other.page and other.id - one.id <= 2:
+        if one.page == other.page and other.id - one.id <= 2 and one.worths != other.worths:
             raised += [(one, other.worths), (other, one.worths)]
     for piece, near in raised:
-        piece.worths = tuple(
-            worth + NEIGHBOUR * max(0.0, by - worth) for worth, by in zip(piece.worths, near, strict=True)
-        )
+        pairs = zip(piece.worths, near, strict=True)
+        piece.worths = tuple([worth + NEIGHBOUR * (by - worth) if by > worth else worth for worth, by in pairs])
         piece.worth = max(piece.worths)
 
 
@@ -146,9 +146,10 @@ def _without_weak_pages(pieces: Sequence[Piece], first_page: int) -> list[Piece]
     tops = [max(worths) or 1.0 for worths in zip(*(piece.worths for piece in pieces), strict=True)]
     best: dict[int, float] = {first_page: 1.0}
     for piece in pieces:
-        part = 1.0 if piece.is_expected else max(worth / top for worth, top in zip(piece.worths, tops, strict=True))
-        best[piece.page] = max(best.get(piece.page, 0.0), part)
-    return [piece for piece in pieces if best[piece.page] >= LEAST_PAGE]
+        part = 1.0 if piece.is_expected else max([worth / top for worth, top in zip(piece.worths, tops, strict=True)])
+        if part > best.get(piece.page, 0.0):
+            best[piece.page] = part
+    return [piece for piece in pieces if best.get(piece.page, 0.0) >= LEAST_PAGE]
 
 
 class _Chosen:

@@ -35,7 +35,7 @@ MAX_NAME = 200
 MAX_OF_PAGES = 3_000
 """Sections of some pages that are scored."""
 MAX_STEMS = 5000
-"""Words of questions whose terms are kept."""
+"""Words of questions whose terms are kept, and terms whose frequencies are."""
 LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 SectionField = Literal["body", "heading"]
@@ -244,6 +244,7 @@ class Words:
         self.sections, self.pages = sections, pages
         self._analyzer, self._folder = analyzer(), folder()
         self._stems: dict[tuple[str, str], str] = {}
+        self._frequencies: dict[str, int] = {}
 
     @classmethod
     def open(cls, folder: Path) -> "Words":
@@ -294,19 +295,20 @@ class Words:
 
     def frequency(self, term: str) -> int:
         """Return the number of sections whose bodies have the term."""
-        return self.sections.doc_freq("body", term)
+        known = self._frequencies.get(term)
+        if known is None:
+            if len(self._frequencies) >= MAX_STEMS:
+                self._frequencies.clear()
+            known = self._frequencies[term] = self.sections.doc_freq("body", term)
+        return known
 
     def is_among(self, term: str, only: Query) -> bool:
         """Return whether a section that may be found has the term in its body."""
         return bool(_hits(self.sections, _any_of([(Occur.Must, _term(SECTIONS, "body", term, 1))], only), 1))
 
     def is_known(self, term: str) -> bool:
-        return bool(
-            self.sections.doc_freq("body", term)
-            or self.sections.doc_freq("heading", term)
-            or self.pages.doc_freq("title", term)
-            or self.pages.doc_freq("link", term)
-        )
+        in_sections = self.frequency(term) or self.sections.doc_freq("heading", term)
+        return bool(in_sections or self.pages.doc_freq("title", term) or self.pages.doc_freq("link", term))
 
     def best_sections(
         self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int,
@@ -343,13 +345,16 @@ class Words:
 
     def phrases(self, pairs: Iterable[tuple[str, str]], among: Sequence[int]) -> dict[int, float]:
         """The scores of those among the given sections where two words stand side by side."""
-        clauses = [(Occur.Should, Query.phrase_query(SECTIONS, "body", list(pair))) for pair in pairs]
-        if not clauses or not among:
+        if not among:
             return {}
-        # A term for each, for a set of them would be looked for among the ids of all sections.
-        ids = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "id", id_)) for id_ in among])
-        only = Query.const_score_query(ids, 0.0)
-        return {hit.id: hit.score for hit in _hits(self.sections, _any_of(clauses, only), len(among))}
+        only = _of_pages(list({id_ >> PAGE_SHIFT for id_ in among}))
+        phrases = (Query.phrase_query(SECTIONS, "body", list(pair)) for pair in pairs)
+        clauses = [(Occur.Should, _any_of([(Occur.Must, phrase)], only)) for phrase in phrases]
+        if not clauses:
+            return {}
+        wanted = frozenset(among)
+        found = _hits(self.sections, Query.boolean_query(clauses), MAX_OF_PAGES)
+        return {hit.id: hit.score for hit in found if hit.id in wanted}
 
     def with_run(self, terms: Sequence[str], only: Query | None, limit: int) -> list[int]:
         """Return the sections whose bodies have these terms in a row."""
@@ -368,16 +373,13 @@ class Words:
             for field, (weight, terms) in weighed.items()
             for term, each in terms.items()
         ]
-        clauses += [
-            (Occur.Should, Query.boost_query(Query.phrase_query(SECTIONS, "body", list(pair)), pair_weight))
-            for pair in pairs
-        ]
+        among = _of_pages(pages)
+        # Each pair by itself is looked for on these pages: a union reads its parts thousands of sections ahead.
+        phrases = (Query.boost_query(Query.phrase_query(SECTIONS, "body", list(pair)), pair_weight) for pair in pairs)
+        clauses += [(Occur.Should, _any_of([(Occur.Must, phrase)], among)) for phrase in phrases]
         if not clauses:
             return {}
-        among = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "page", page)) for page in pages])
-        query = Query.boolean_query(
-            [(Occur.Must, _any_of(clauses, only)), (Occur.Must, Query.const_score_query(among, 0.0))]
-        )
+        query = _any_of([(Occur.Must, _any_of(clauses, only))], among)
         return {hit.id: hit.score for hit in _hits(self.sections, query, MAX_OF_PAGES)}
 
     def coverage_of_sections(
@@ -400,10 +402,7 @@ class Words:
             for term, weight in weights.items()
             if weight > 0
         ]
-        among = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "page", page)) for page in pages])
-        query = Query.boolean_query(
-            [(Occur.Must, _any_of(clauses, only)), (Occur.Must, Query.const_score_query(among, 0.0))]
-        )
+        query = _any_of([(Occur.Must, _any_of(clauses, only))], _of_pages(pages))
         return {hit.id: min(1.0, hit.score) for hit in _hits(self.sections, query, MAX_OF_PAGES)}
 
     def titled(self, name: str, only: Query | None, *, at: int | None) -> list[int]:
@@ -479,6 +478,12 @@ def _term(schema: tantivy.Schema, field: str, term: str, weight: float) -> Query
 def _any_of(clauses: Sequence[tuple[Occur, Query]], only: Query | None) -> Query:
     query = Query.boolean_query(clauses)
     return query if only is None else Query.boolean_query([(Occur.Must, query), (Occur.Must, only)])
+
+
+def _of_pages(pages: Sequence[int]) -> Query:
+    """Return the restriction to the sections of some pages."""
+    among = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "page", page)) for page in pages])
+    return Query.const_score_query(among, 0.0)
 
 
 def _score_of(

@@ -28,6 +28,8 @@ def sections_with_run(words: Words, query: str, only: Query | None, languages: S
     typed = words_in(query[:2_000])
     empty = stop_words("en").union(*map(stop_words, languages))
     meant = [word.casefold() not in empty for word in typed]
+    if sum(meant) < LEAST_MEANT:
+        return []
     found: dict[int, set[int]] = {}
     for language, at in product(languages, range(len(typed) - RUN + 1)[:MAX_RUNS]):
         terms = [words.stem(word, language) for word in typed[at : at + RUN]]

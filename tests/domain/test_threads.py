@@ -169,6 +169,22 @@ def test_turns_are_what_a_tuple_would_be(changes):
         assert tuple(first.with_next(Turn(message))) == (*expected[:count], Turn(message))
 
 
+def test_name_is_looked_up_once_for_many_turns():
+    asked = []
+
+    def name(turn):
+        asked.append(turn)
+        return turn.message.message_id
+
+    turns, message = Turns(), after(START).turns[0].message
+    for number in range(1000):
+        turns = turns.with_next(Turn(replace(message, message_id=str(number % 900))))
+    assert [turns.last_index(name, each) for each in ("99", "899", "100", "new")] == [999, 899, 100, None]
+    asked.clear()
+    assert turns.with_next(Turn(message)).last_index(name, "newer") is None
+    assert len(asked) <= 64
+
+
 def test_a_late_event_of_an_earlier_reply_goes_to_that_reply():
     questions = [replace(POST, message_id=f"m{number}", reply_id=f"r{number}") for number in range(2, 150)]
     thread = after(START, *questions, RecordText("r7", "late"))

@@ -113,6 +113,18 @@ class Turn(Struct, frozen=True):
     reply: Reply | None = None
 
 
+def _reply_id(turn: Turn) -> str:
+    return "" if turn.reply is None else turn.reply.reply_id
+
+
+def _message_id(turn: Turn) -> str:
+    return turn.message.message_id
+
+
+def _client_message_id(turn: Turn) -> str:
+    return turn.message.client_message_id
+
+
 class Absent(Struct, frozen=True):
     pass
 
@@ -129,19 +141,19 @@ class Thread(Struct, frozen=True):
 
     def index_of(self, reply_id: str) -> int | None:
         """Return the index of the turn that has this reply now; None when no turn has it, or no longer."""
-        return self.turns.last_index(lambda turn: turn.reply is not None and turn.reply.reply_id == reply_id)
+        return self.turns.last_index(_reply_id, reply_id)
 
     def turn_of(self, reply_id: str) -> Turn | None:
         index = self.index_of(reply_id)
         return None if index is None else self.turns[index]
 
     def index_of_message(self, message_id: str) -> int | None:
-        return self.turns.last_index(lambda turn: turn.message.message_id == message_id)
+        return self.turns.last_index(_message_id, message_id)
 
     def index_asked(self, new: PostMessage) -> int | None:
         """Return the index of this message's turn when the message was sent before; None for a new one."""
         if new.client_message_id:
-            index = self.turns.last_index(lambda turn: turn.message.client_message_id == new.client_message_id)
+            index = self.turns.last_index(_client_message_id, new.client_message_id)
             if index is not None:
                 return index if new.edits or self.turns[index].message.text == new.text else None
         last = len(self.turns) - 1

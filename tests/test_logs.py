@@ -35,3 +35,40 @@ def test_request_lines_keep_their_order_and_fields():
         "method": "GET", "path": "/healthz", "status": 200, "milliseconds": 0.1, "request_id": "req_1", "actor": "",
         "event": "request", "level": "info", "timestamp": "2026-01-01T00:00:00Z",
     }  # fmt: skip
+
+
+COLLECTING = """
+import gc
+import io
+import sys
+
+import structlog
+
+from service.runtime.logs import configure_logging
+
+
+class Collecting(io.FileIO):
+    def write(self, data):
+        gc.collect()
+        return super().write(data)
+
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        structlog.get_logger().info("collected")
+
+
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Collecting(2, "w")))
+configure_logging("info", "json")
+gc.disable()
+Cycle()
+structlog.get_logger().info("other")
+"""
+
+
+def test_line_logged_while_another_is_written_is_kept():
+    done = subprocess.run([sys.executable, "-c", COLLECTING], capture_output=True, text=True, check=True, timeout=60)
+    assert sorted(json.loads(line)["event"] for line in done.stderr.splitlines()) == ["collected", "other"]

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, Literal
 
 import msgspec
 import structlog
@@ -77,7 +77,7 @@ class _Lossy:
         self._file: BinaryIO = getattr(file, "raw", file)
         self._waiting: deque[RequestLine] = deque()
         self._any = threading.Event()
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()  # a line may come of what is collected while another is written
         self._encoder = msgspec.json.Encoder()
         threading.Thread(target=self._write_batches, name="log", daemon=True).start()
         atexit.register(self.flush)
@@ -90,7 +90,10 @@ class _Lossy:
                 self._any.set()
 
     def write(self, line: bytes) -> None:
-        self._write(line)
+        self._write(line + b"\n")
+
+    debug = info = warning = error = critical = write
+    """The methods of a logger, without the lock that structlog's own would hold."""
 
     def flush(self) -> None:
         """Write the lines that wait."""
@@ -161,8 +164,11 @@ def configure_logging(level: str = "info", style: Literal["auto", "json", "conso
         render: structlog.typing.Processor = structlog.dev.ConsoleRenderer(colors=_may_colour())
         _RequestLog.file = None
     else:
-        _RequestLog.file = _Lossy(sys.stderr.buffer)
-        factory = structlog.BytesLoggerFactory(cast("BinaryIO", _RequestLog.file))
+        lossy = _RequestLog.file = _Lossy(sys.stderr.buffer)
+
+        def factory(*_: object) -> _Lossy:
+            return lossy
+
         stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
         render = structlog.processors.JSONRenderer(serializer=_log_line)
     structlog.configure(

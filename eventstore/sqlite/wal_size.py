@@ -122,8 +122,9 @@ class WalKeeper:
         db: sqlite3.Connection | None = None
         while (mode := self._work.get()) is not None:
             # As with SQLite's own checkpoints, a full disk is not reported: the WAL still has everything.
-            # MemoryError stands for SQLITE_NOMEM; it would end this thread, and the writer would wait for good.
-            with suppress(sqlite3.Error, EventStoreError, MemoryError):
+            # What is raised here would end this thread, and the writer would wait for good. MemoryError stands for
+            # SQLITE_NOMEM, UnicodeDecodeError for a message that quotes a damaged schema.
+            with suppress(sqlite3.Error, EventStoreError, MemoryError, UnicodeDecodeError):
                 if db is None:
                     db = files.connect(self._path, busy_timeout_seconds=_WAIT_SECONDS)
                     db.execute(f"PRAGMA synchronous = {self._synchronous}")

@@ -45,3 +45,15 @@ async def test_old_snapshot_ends_appends_before_wal_fills_disk(tmp_path):
             await store.append("note-2", [noted(1)], expected_version=stored)
         assert store.trouble is None
     assert verify(tmp_path / "events.db").position == stored + 2
+
+
+async def test_damaged_schema_does_not_hold_appends_up(tmp_path):
+    async with await opened(tmp_path, bounds=LogBounds(usual=10, little=5, most=20)) as store:
+        await write(store, 1, 1)
+        with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
+            other.execute("PRAGMA writable_schema = ON")
+            other.execute(
+                "INSERT INTO sqlite_master VALUES ('table', CAST(x'ff' AS TEXT), 'x', 0, CAST(x'ff' AS TEXT))"
+            )
+        async with asyncio.timeout(30):
+            await write(store, 2, 50)

@@ -75,3 +75,16 @@ async def test_refusal_of_a_later_request_is_reported_by_its_kind(provider, mode
     provider.will_reply("Thus.")
     reply, _ = await ask(provider, model, "Once more?")
     assert reply == "Thus."
+
+
+async def test_half_of_a_surrogate_pair_is_left_to_litellm(provider):
+    settings = ModelSettings(
+        alias="a", model="anthropic/claude-sonnet-5-5", api_base=provider.url, api_key_env="MODEL_KEY"
+    )
+    model = LitellmModel(settings, env={"MODEL_KEY": "sk-the-key-of-a-test"}, retries=Retries(tries=1))
+    for _ in range(3):
+        provider.will_reply("Thus.")
+        reply, asked = await ask(provider, model, "half \ud800")
+        assert reply == "Thus."
+        assert "half \\ud800" in str(asked.body["messages"])
+    await model.close()

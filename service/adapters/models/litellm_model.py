@@ -261,14 +261,18 @@ class LitellmModel:
         pattern = await self._pattern(library, facts, request) if facts.speaks_through_us else None
         if pattern is None:
             return False
-        await library.transport.send(pattern.filled([message.text for message in request.messages]), exchange)
+        try:
+            outgoing = pattern.filled([message.text for message in request.messages])
+        except UnicodeEncodeError:  # half of a surrogate pair, which litellm escapes for some providers
+            return False
+        await library.transport.send(outgoing, exchange)
         if exchange.failure is not None:
             raise exchange.failure
         response = exchange.response
         exchange.is_sent = True
         if response is None or response.status != 200 or response.content_type == "application/json":
             return False
-        exchange.taken = protocol_of(urlsplit(pattern.outgoing.url).path)
+        exchange.taken = protocol_of(urlsplit(outgoing.url).path)
         return True
 
     async def _pattern(self, library: Library, facts: "_Facts", request: ModelRequest) -> RequestPattern | None:

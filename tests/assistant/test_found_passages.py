@@ -1,5 +1,8 @@
 """What a reply keeps of its passages while its model is silent, and reads again afterwards."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 from service.assistant.addresses import KnownAddresses
 from service.assistant.finding.found import FoundPassages
 from service.assistant.sentence_checks.checker import SentenceChecker
@@ -43,6 +46,22 @@ def test_passage_found_after_packing_is_given_too():
     found.pack()
     found.give(GivenPassage(2, "More."))
     assert [passage.number for passage in found.given()] == [1, 2]
+
+
+def test_threads_that_unpack_together_share_one_copy():
+    found = FoundPassages()
+    for number in range(2_000):
+        found.give(GivenPassage(number, f"{number} {TEXT}"))
+    found.pack()
+    begin = threading.Barrier(4)
+
+    def give(number):
+        begin.wait()
+        found.give(GivenPassage(number, "Found by a thread."))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(give, range(2_000, 2_004)))
+    assert len(found.given()) == 2_004
 
 
 def test_verdicts_are_the_same_after_forgetting():

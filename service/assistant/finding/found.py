@@ -5,6 +5,7 @@ is checked after a long silence. Packed they take a fifth. A reply that takes a 
 """
 
 import pickle
+import threading
 import zlib
 from collections.abc import Sequence
 
@@ -30,6 +31,8 @@ class FoundPassages:
     def __init__(self) -> None:
         self._passages: _Passages | None = _Passages({}, {}, [], {}, {}, set())
         self._packed = b""
+        self._lock = threading.Lock()
+        """Prompts are made and sentences judged in threads, while the event loop adds passages."""
 
     @property
     def held(self) -> dict[tuple[str, int], Passage]:
@@ -73,12 +76,16 @@ class FoundPassages:
 
     def pack(self) -> None:
         """Keep them in little memory until they are read again. Takes a millisecond for 50 kB."""
-        if self._passages is not None:
-            self._packed = zlib.compress(pickle.dumps(self._passages, pickle.HIGHEST_PROTOCOL), 1)  # a text only once
-            self._passages = None
+        with self._lock:
+            if self._passages is not None:
+                self._packed = zlib.compress(pickle.dumps(self._passages, pickle.HIGHEST_PROTOCOL), 1)  # a text once
+                self._passages = None
 
     def _unpacked(self) -> _Passages:
-        passages = self._passages  # a prompt is made in a thread, while the loop may pack
+        passages = self._passages
         if passages is None:
-            passages = self._passages = pickle.loads(zlib.decompress(self._packed))  # noqa: S301  (from pack alone)
+            with self._lock:  # else what is added to one copy is lost when another thread puts its own there
+                passages = self._passages
+                if passages is None:
+                    passages = self._passages = pickle.loads(zlib.decompress(self._packed))  # noqa: S301  (from pack)
         return passages

@@ -1,4 +1,4 @@
-"""What a passage says, read once for all replies: its segments, and where in them each word, name and number stands."""
+"""The facts of a passage, for all replies: its segments, and where in them each word, name and number stands."""
 
 import re
 from array import array

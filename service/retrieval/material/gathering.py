@@ -62,7 +62,7 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     if first is not None:
         scores[first] = 1.0
     exact = _exact(index, request, reader, scores)
-    named = _named(index, request, reader, scores)
+    named = _named(index, request, [one.text for one in asked], reader, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None, reader) if asked else ()
     if not scores:
         return Material(index.commit, (), index.instructions, coverage=0.0, language=reader.language, words=words)
@@ -101,11 +101,13 @@ def _expect(index: SiteIndex, request: MaterialRequest, reader: Reader, scores: 
     return frozenset(pages)
 
 
-def _named(index: SiteIndex, request: MaterialRequest, reader: Reader, scores: dict[int, float]) -> set[int]:
-    """Add the pages that the question names itself, and return them."""
+def _named(
+    index: SiteIndex, request: MaterialRequest, asked: Sequence[str], reader: Reader, scores: dict[int, float]
+) -> set[int]:
+    """Add the pages that the question names itself, and return them. ``asked``: as ``queries_of`` has them."""
     question = request.queries[0] if request.queries else ""
     found: set[int] = set()
-    for side in queries_of(request)[1:] if len(request.queries) == 1 else ():
+    for side in asked[1:] if len(request.queries) == 1 else ():
         for title in titles_of(side):
             found.update(index.titled_pages(title, reader))
     signed = {page for sign in signs_of(question) for page in index.pages_with_sign(sign, reader)}

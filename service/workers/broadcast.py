@@ -28,6 +28,10 @@ MAX_EVENTS = 250_000
 
 PACK_SECONDS = 10.0
 """A reply that takes a few seconds is never packed."""
+MAX_PACKED = 5_000
+"""Events of one topic that are packed, its first: with all, the event loop would be held up for as much as 0.2 s, and
+once more for each listener that comes late.
+"""
 
 
 class TopicFull(RuntimeError):
@@ -62,12 +66,15 @@ class Topic(Generic[T]):
             self._pack_clock = loop.call_later(PACK_SECONDS, call_in_turn, self.pack)
 
     def pack(self) -> None:
-        """Keep in little memory what was published; each listener that comes late unpacks it for itself."""
+        """Keep in little memory what was published first; each listener that comes late unpacks it for itself."""
         self._pack_clock = None
-        if self._published and not self._closed:
+        if self._published and self._packed_events < MAX_PACKED and not self._closed:
             events = self._after(0)
-            self._packed = zlib.compress(pickle.dumps(events, pickle.HIGHEST_PROTOCOL), 1)
-            self._packed_events, self._published = len(events), []
+            first, self._published = events[:MAX_PACKED], events[MAX_PACKED:]
+            self._packed, self._packed_events = (
+                zlib.compress(pickle.dumps(first, pickle.HIGHEST_PROTOCOL), 1),
+                len(first),
+            )
 
     def _next_of(self, listener: "_Listener[T]") -> list[T]:
         events = self._after(listener.place)

@@ -3,7 +3,7 @@
 import asyncio
 
 from service.web.http.live import with_keep_alives
-from service.workers.broadcast import Broadcast, Topic
+from service.workers.broadcast import MAX_PACKED, Broadcast, Topic
 
 
 async def test_listeners_hear_everything_whenever_they_come():
@@ -51,6 +51,21 @@ async def test_late_listeners_get_what_was_packed():
     assert slow == ("second", "third")
     assert [event async for event in early] == ["fourth"]
     assert await late == ["first", "second", "third", "fourth"]
+
+
+async def test_only_the_first_events_are_packed():
+    topic: Topic[str] = Topic()
+    events = [f"word {number}" for number in range(MAX_PACKED + 2)]
+    for event in events:
+        topic.publish(event)
+    topic.pack()
+    topic.publish("last")
+    topic.pack()
+    topic.close()
+    found = await heard(topic)
+    assert found == [*events, "last"]
+    assert found[0] is not events[0]
+    assert found[MAX_PACKED] is events[MAX_PACKED], "packed once more"
 
 
 async def test_current_listener_gets_an_event_within_its_publish_call():

@@ -35,6 +35,10 @@ from scripts.streaming_rates import LOAD, at, started
 STREAMS, PACE_SECONDS = 10_000, 10.0
 OPENING = 50
 """The number of replies that begin at a time."""
+BEGIN_SECONDS = 300.0
+"""The time after which a reply that has not begun is taken for a failure."""
+ENDING_SECONDS = 600.0
+TOLD_SECONDS = 15.0
 FLOWING = 250
 """Replies at once, where tokens a second are counted."""
 FIRST_RATE, FASTER, SECONDS = 1_000, 1.25, 6.0
@@ -81,20 +85,29 @@ def _completion() -> dict[str, Any]:
     return {"model": MODEL, "stream": True, "messages": [{"role": "user", "content": "How?"}]}
 
 
-async def _open(carrier: Carrier, streams: int, seconds: float) -> list[Reader]:
+async def _open(carrier: Carrier, streams: int, until: float) -> list[Reader]:
     """Begin replies until there are enough, or the time is over."""
     readers: list[Reader] = []
-    until = time.monotonic() + seconds
+    told = time.monotonic()
     while len(readers) < streams and time.monotonic() < until:
         some = min(OPENING, streams - len(readers))
         opened = [await read(carrier.url, carrier.body(), carrier.headers) for _ in range(some)]
-        async with asyncio.timeout(120):
-            await asyncio.gather(*(reader.begun for reader in opened))
+        _, late = await asyncio.wait([reader.begun for reader in opened], timeout=BEGIN_SECONDS)
+        if late:
+            raise RuntimeError(f"{len(late)} of {some} replies did not begin in {BEGIN_SECONDS:g} s")
         refused = next((reader.status for reader in opened if not reader.took), None)
         if refused is not None:
             raise RuntimeError(f"a reply did not begin: {refused!r}")
         readers += opened
+        if time.monotonic() - told > TOLD_SECONDS:
+            told = time.monotonic()
+            _tell(f"{len(readers):,} more replies open, {peak_mb(carrier.process.pid):,.0f} MB")
     return readers
+
+
+def _tell(progress: str) -> None:
+    """Thousands of replies take minutes to open, on a machine that does other work too many minutes."""
+    print(f"capacity: {progress}", file=sys.stderr, flush=True)
 
 
 def _planned(provider: str, **plan: Any) -> None:
@@ -121,7 +134,7 @@ async def _flowing(ours: Carrier, bare: Carrier) -> tuple[list[dict[str, Any]], 
     """Return a row for each step, and the last rate that is carried."""
     for carrier in (ours, bare):
         _planned(carrier.provider, chunks=10**9, per_second=IDLE)
-    readers = {id(carrier): await _open(carrier, FLOWING, 300) for carrier in (ours, bare)}
+    readers = {id(carrier): await _open(carrier, FLOWING, time.monotonic() + 600) for carrier in (ours, bare)}
     rows: list[dict[str, Any]] = []
     carried, missed, rate = 0.0, 0, float(FIRST_RATE)
     while missed < 2 and len(rows) < MAX_STEPS:  # one step may be late by chance
@@ -134,6 +147,7 @@ async def _flowing(ours: Carrier, bare: Carrier) -> tuple[list[dict[str, Any]], 
              "bare p99 ms": round(theirs * 1000, 1), "came, tokens/s": round(came),
              "processor": f"{used / (SECONDS * 5 / 3):.0%}"}
         )  # fmt: skip
+        _tell(f"{rate:,.0f} tokens/s, p99 {own * 1000:.1f} ms, bare {theirs * 1000:.1f} ms")
         if own < 2 * theirs and came > 0.95 * rate:
             carried, missed = rate, 0
         else:
@@ -144,9 +158,10 @@ async def _flowing(ours: Carrier, bare: Carrier) -> tuple[list[dict[str, Any]], 
 
 async def _slow(ours: Carrier, streams: int, seconds_to_open: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     pid = ours.process.pid
-    first = await _open(ours, min(OPENING, streams), seconds_to_open)  # what is imported and cached once is not theirs
+    until = time.monotonic() + seconds_to_open
+    first = await _open(ours, min(OPENING, streams), until)  # what is imported and cached once is not theirs
     at_rest, used, began = peak_mb(pid), cpu_seconds(pid), time.monotonic()
-    more = await _open(ours, streams - len(first), seconds_to_open)
+    more = await _open(ours, streams - len(first), until)
     readers = [*first, *more]
     opened, used = time.monotonic() - began, cpu_seconds(pid) - used
     before, since = cpu_seconds(pid), time.monotonic()
@@ -155,10 +170,12 @@ async def _slow(ours: Carrier, streams: int, seconds_to_open: float) -> tuple[di
     busy = (cpu_seconds(pid) - before) / (time.monotonic() - since)
     took = [late for reader, place in zip(readers, places, strict=True) for late in reader.took[place:]]
     memory, descriptors = peak_mb(pid), _descriptors(pid)
+    _tell(f"all {len(readers):,} end")
     ours.process.send_signal(signal.SIGUSR1)
     ending = time.monotonic()
-    async with asyncio.timeout(600):
-        await asyncio.gather(*(reader.ended for reader in readers))
+    _, open_still = await asyncio.wait([reader.ended for reader in readers], timeout=ENDING_SECONDS)
+    if open_still:
+        raise RuntimeError(f"{len(open_still)} of {len(readers)} replies did not end in {ENDING_SECONDS:g} s")
     ended, peak = time.monotonic() - ending, peak_mb(pid)
     each = (memory - at_rest) * 1024 / max(1, len(more))
     row = {
@@ -184,7 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--streams", type=int, default=STREAMS, help="slow replies; 0 leaves that part out")
-    parser.add_argument("--seconds-to-open", type=float, default=900.0)
+    parser.add_argument("--seconds-to-open", type=float, default=1_800.0, help="then those that are open count")
     parser.add_argument("--no-rates", action="store_true", help="leave the tokens a second out")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)

@@ -40,6 +40,20 @@ def test_packed_addresses_may_still_be_linked_to():
     assert addresses("https://example.com/other")
 
 
+def test_long_texts_are_the_same_after_packing():
+    found, other = FoundPassages(), FoundPassages()
+    texts = [f"{TEXT * 10}{end}" for end in ("", "\n", "é", "\ud800")]
+    for number, text in enumerate(texts):
+        found.give(GivenPassage(number, text))
+        other.give(GivenPassage(number, text[:-1]))
+        other.give(GivenPassage(number + 9, text))
+    for one in (found, other, found):
+        one.pack()
+    assert [passage.text for passage in found.given()] == texts
+    del found
+    assert {passage.text for passage in other.given()} == {*texts, *(text[:-1] for text in texts)}
+
+
 def test_passage_found_after_packing_is_given_too():
     found = FoundPassages()
     found.give(GivenPassage(1, TEXT))

@@ -8,6 +8,7 @@ page, each page in its own order.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from sys import intern
 
 from msgspec import Struct
 
@@ -215,9 +216,15 @@ class Finder:
         for passage, section in ordered:
             if _key(section) not in self.found.sources:
                 source = Source(
-                    passage.number, section.path, section.url, section.title, section.heading,
-                    section.start_line, section.end_line, self._commit,
-                )  # fmt: skip
+                    passage.number,
+                    intern(section.path),
+                    intern(section.url),
+                    intern(section.title),
+                    intern(section.heading),
+                    section.start_line,
+                    section.end_line,
+                    intern(self._commit),
+                )  # fmt: skip  (kept until the reply's end: of each text there is one for all replies)
                 self.found.sources[_key(section)] = source
                 new.append(source)
             if section.path not in hits and len(hits) < self._question.page_size:

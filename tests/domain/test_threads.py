@@ -105,6 +105,20 @@ def test_segments_add_up_and_the_whole_text_replaces_them():
     assert (completed.text, completed.cited) == ("To deploy.", (1,))
 
 
+@pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        (CompleteReply("r1", "So.", (2,), "answered", "m", Usage(), NOW), [2]),
+        (StopReply("r1", "stopped", NOW), []),
+        (FailReply("r1", "internal", "x", NOW), []),
+    ],
+)
+def test_ended_reply_keeps_the_sources_that_it_cites(end, kept):
+    sources = tuple(Source(number, "a.md", "/a", "A", "", 1, 9, "c" * 40) for number in (1, 2, 3))
+    reply = after(START, RecordSources("r1", "how", sources), end).turns[0].reply
+    assert [source.number for source in reply.sources] == kept
+
+
 def test_planned_search_is_recorded_with_its_plan():
     planned = RecordSources("r1", "How do I delete a Secret?", (), "openai/gpt-5.2", ("Managing Secrets",))
     thread = after(START)

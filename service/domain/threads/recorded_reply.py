@@ -211,6 +211,7 @@ class Reply(Struct, frozen=True):
     state: ReplyState = "active"
     text: str = ""
     sources: tuple[Source, ...] = ()
+    """Those that it found; once it has ended, those that it cites: the others are most of a long thread."""
     cited: tuple[int, ...] = ()
     """Numbers of sources; known once the reply is complete."""
     chat_id: str = ""
@@ -286,12 +287,13 @@ def evolve(reply: Reply, event: ReplyNews) -> Reply:
         case ReplyResumed(instance=instance, count=count):
             return replace(reply, instance=instance, resumes=count, is_undelivered=True)
         case ReplyCompleted(text=text, cited=cited, completed_at=at):
-            return replace(reply, state="completed", text=text, cited=cited, ended_at=at)
+            kept = tuple(source for source in reply.sources if source.number in cited)
+            return replace(reply, state="completed", text=text, sources=kept, cited=cited, ended_at=at)
         case ReplyStopped(reason=reason, stopped_at=at):
             is_undelivered = reply.is_undelivered or reason == "interrupted"
-            return replace(reply, state=reason, ended_at=at, is_undelivered=is_undelivered)
+            return replace(reply, state=reason, sources=(), ended_at=at, is_undelivered=is_undelivered)
         case ReplyFailed(failed_at=at):
-            return replace(reply, state="failed", ended_at=at)
+            return replace(reply, state="failed", sources=(), ended_at=at)
         case ReaderLeft():
             return replace(reply, is_undelivered=True)
         case ReaderReturned():

@@ -140,6 +140,8 @@ def test_file_of_changes_is_recognized_by_its_name():
     [
         ("Default", "30 seconds.", "default timeout"),
         ("Links in pages", f"A link is written so:\n\n```md\n{LINKS}\n```", "How do I write links?"),
+        ("See also", "Set it:\n\n    kite set --all", "How do I deploy?"),
+        ("References", "- By hand:\n\n  ~~~\n  kite set --all\n  ~~~", "How do I deploy?"),
         ("License", "MIT, see [the text](/license).", "Which license does it have?"),
         ("v1.4.2", "- Removed the flag.", "What changed in 1.4.2?"),
         ("History", "`history.pushState()` adds an entry. " * 12, "add an entry to the session"),

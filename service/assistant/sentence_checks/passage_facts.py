@@ -12,7 +12,7 @@ from msgspec import Struct
 from service.assistant.sentence_checks.code import Token, tokens_in
 from service.assistant.sentence_checks.defaults import defaults_in
 from service.assistant.sentence_checks.numbers import Number, numbers_in
-from service.assistant.sentence_checks.words import VALUES, WORD, stems_in
+from service.assistant.sentence_checks.words import VALUES, WORD, stems_in, stems_of
 from service.domain.unicode_forms import normalized
 from service.markup.streaming.code import MIN_FENCE, run_of
 from service.markup.streaming.lines import MARKERS
@@ -92,13 +92,13 @@ class Words:
         self.of_stem: dict[str, array[int]] = {}
         self.of_value: dict[str, array[int]] = {}
         for at, segment in enumerate(segments):
-            words = [word.casefold() for word in WORD.findall(segment.text)]
-            self.vocabulary.update(dict.fromkeys(words))
-            for one in dict.fromkeys(stems_in(segment.text)):
+            found = WORD.findall(segment.text)
+            words = dict.fromkeys(map(str.casefold, found))
+            self.vocabulary.update(words)
+            for one in dict.fromkeys(stems_of(found)):
                 _add(self.of_stem, one, at)
-            for word in words:
-                if word in VALUES:
-                    _add(self.of_value, word, at)
+            for word in words.keys() & VALUES.keys():
+                _add(self.of_value, word, at)
 
 
 class Names:

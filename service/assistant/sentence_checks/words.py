@@ -1,8 +1,9 @@
 """Words of prose, comparable whatever their inflection, and the names among them."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -90,9 +91,12 @@ def stem(word: str) -> str:
 
 
 def stems_in(text: str) -> Iterator[str]:
-    """Yield the stems of the words with a meaning, those inside of identifiers too."""
-    for word in WORD.findall(text):
-        yield from _stems_of(word)
+    """Return the stems of the words with a meaning, those inside of identifiers too."""
+    return stems_of(WORD.findall(text))
+
+
+def stems_of(words: Iterable[str]) -> Iterator[str]:
+    return chain.from_iterable(map(_stems_of, words))
 
 
 @lru_cache(KEPT_WORDS)

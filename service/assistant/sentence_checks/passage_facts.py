@@ -113,10 +113,6 @@ class Names:
         """Names that stand in code by themselves."""
         self.keys: set[str] = set()
         """Names in code that a value follows."""
-        self.frames = Fillers()
-        """Two tokens of code, and those that follow them."""
-        self.between = Fillers()
-        """The tokens of code on both sides, and those that stand between them."""
         self.lines: dict[str, int] = {}
         """Whole lines of code, without their blanks, and their segments."""
         for at, text, is_code in steps:
@@ -141,11 +137,8 @@ class Names:
         if len(tokens) == 1:
             self.alone.add(tokens[0].key)
         for place in range(2, len(keys)):
-            self.frames.add(keys[place - 2], keys[place - 1], keys[place])
             if keys[place] in ("=", ":"):
                 self.keys.add(keys[place - 1])
-            if place < len(keys) - 1:
-                self.between.add(keys[place - 1], keys[place + 1], keys[place])
         for token in tokens:
             if token.kind != "mark":
                 self.of_code[token.key] = None
@@ -155,6 +148,31 @@ class Names:
                     self._add_code(token.text[1:-1], at)
                 self._add_tokens(token.text, at)
                 _add(self.of_token, token.key, at)
+
+
+class Frames:
+    """The order of the tokens in a passage's code."""
+
+    def __init__(self, steps: Sequence[tuple[int, str, bool]]) -> None:
+        """``steps``: as ``Names`` has them."""
+        self.behind = Fillers()
+        """Two tokens of code, and those that follow them."""
+        self.between = Fillers()
+        """The tokens of code on both sides, and those that stand between them."""
+        for _, text, is_code in steps:
+            if is_code:
+                self._add(text)
+
+    def _add(self, line: str) -> None:
+        tokens = tokens_in(line)
+        keys = keys_of(tokens)
+        for place in range(2, len(keys)):
+            self.behind.add(keys[place - 2], keys[place - 1], keys[place])
+            if place < len(keys) - 1:
+                self.between.add(keys[place - 1], keys[place + 1], keys[place])
+        for token in tokens:
+            if token.kind == "string" and " " in token.key:
+                self._add(token.text[1:-1])
 
 
 class Quantities:
@@ -191,9 +209,11 @@ class PassageFacts:
 
     @cached_property
     def names(self) -> Names:
-        names = Names(self._steps)
-        self._steps.clear()
-        return names
+        return Names(self._steps)
+
+    @cached_property
+    def frames(self) -> Frames:
+        return Frames(self._steps)
 
     @cached_property
     def numbers(self) -> Quantities:

@@ -17,7 +17,7 @@ MAX_TEXT_CHARACTERS = 600_000
 """Limit for all passages of a reply together; what is beyond is not read."""
 MAX_KEPT_CHARACTERS = 300_000
 """Limit for all passages that stay read for the next replies; in memory that is some 15 MB. To read those of a reply
-(48,000 characters of reference pages) took 6 ms of the processor for segments, 15 ms for words and names and 3 ms for
+(48,000 characters of reference pages) took 6 ms of the processor for segments, 14 ms for words and names and 3 ms for
 numbers, measured on a busy machine; each is read when a sentence needs it. Replies use what is kept where it is.
 """
 MAX_KEPT = 500
@@ -160,10 +160,10 @@ class Passages:
 
     def tokens_behind(self, one: str, other: str) -> Sequence[str]:
         """Return the tokens of code that follow these two."""
-        return _joined(part.names.frames.of(one, other) for _, part in self._parts)
+        return _joined(part.frames.behind.of(one, other) for _, part in self._parts)
 
     def tokens_between(self, one: str, other: str) -> Sequence[str]:
-        return _joined(part.names.between.of(one, other) for _, part in self._parts)
+        return _joined(part.frames.between.of(one, other) for _, part in self._parts)
 
     def number_places(self, number: Number) -> list[tuple[int, Number]]:
         """Return where the quantity stands, with the same unit, another of the same dimension, or none."""

@@ -27,7 +27,7 @@ from eventstore.sqlite.wal import index_descriptor
 _COUNTS_AT, _COUNTS = 16, struct.Struct("=I76xI")
 """The numbers of frames in the WAL, and of those moved, in its index (https://sqlite.org/walformat.html)."""
 _WAIT_SECONDS = 0.1
-"""For readers, once the WAL is too long."""
+"""The longest wait of a checkpoint for readers, once the WAL is too long."""
 
 
 class LogBounds(Struct, frozen=True):
@@ -78,7 +78,7 @@ class WalKeeper:
         if frames >= self._bounds.full and moved < frames:
             raise StoreBusy(
                 f"{self._path.name}: its write-ahead log has {frames:,} frames and cannot start over while an old "
-                "state of the log is being read; end the program that has been reading for so long",
+                "state of the log is being read; end the program that reads it",
                 file=self._path.name,
             )
 

@@ -36,7 +36,7 @@ async def test_old_snapshot_ends_appends_before_wal_fills_disk(tmp_path):
         with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM events").fetchone()
-            with pytest.raises(StoreBusy, match="end the program that has been reading"):
+            with pytest.raises(StoreBusy, match="end the program that reads it"):
                 await write(store, 2, 100)
             stored = await store.stream_version("note-2")
             assert frames_that_fit(tmp_path) < 100 + 20

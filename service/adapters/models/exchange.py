@@ -45,7 +45,7 @@ class Exchange:
         self.rehearsed: Outgoing | None = None
         """The request that a rehearsal would have sent."""
         self.is_sent = False
-        """The request was sent before litellm was asked, which is to say what its answer means."""
+        """Whether the request has been sent already; litellm then gets its answer to read, and sends nothing."""
         self.response: aiohttp.ClientResponse | None = None
         self.taken: Protocol | None = None
         """The protocol of the stream, if it is ours to read."""

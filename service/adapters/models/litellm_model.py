@@ -256,7 +256,7 @@ class LitellmModel:
     async def _send_at_once(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> bool:
         """Send a request that needs no building; return whether its answer is a stream that is read here.
 
-        Another answer is left on the exchange: litellm is to say what it means.
+        Any other answer stays on the exchange, for litellm to read.
         """
         pattern = await self._pattern(library, facts, request) if facts.speaks_through_us else None
         if pattern is None:
@@ -461,5 +461,5 @@ def _price(info: dict[str, Any]) -> Price:
 
 
 def _estimate(prompt: int, written: int) -> Tokens:
-    """``prompt``, ``written``: characters."""
+    """Return the tokens of a prompt and a reply of these lengths, in characters."""
     return Tokens(prompt // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN)

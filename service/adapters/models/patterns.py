@@ -19,7 +19,7 @@ from service.adapters.models.exchange import Outgoing
 from service.ports.model import AssistantMessage, ModelMessage, ModelRequest, SystemMessage, UserMessage
 
 MAX_PATTERNS = 32
-"""Kinds of requests of one model that are remembered; a pattern has a few kilobytes."""
+"""Limit for the kinds of requests of one model that are kept; a pattern takes a few kilobytes."""
 _WORDS = ("Alpha", "Omega")
 _Noted = TypeVar("_Noted")
 

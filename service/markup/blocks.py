@@ -25,6 +25,7 @@ from service.markup.syntax import COMMENTS, ESM, TAG
 MAX_NESTING = 20
 _INDENTED_PROSE = re.compile(r"^[ \t]*(?:(?:!!!|\?\?\?\+?)[ \t]+\w|===[!+]?[ \t]+[\"'])", re.MULTILINE)
 _RULES_ENDED: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
+_MAY_BE_CODE = re.compile(r"```|~~~| {4}|\t")
 _FENCE_END = re.compile(r"[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*")
 
 
@@ -74,6 +75,13 @@ def blocks_of(text: str, *, mdx: bool = False, loose: bool = False) -> list[Bloc
             case "unseen":
                 found.append(Block("unseen", first, after, token.level))
     return found
+
+
+def has_code(text: str) -> bool:
+    """Return whether a text, not of MDX, has a block of code."""
+    if _MAY_BE_CODE.search(text) is None:  # most texts: to read a long list takes a millisecond
+        return False
+    return any(block.kind in ("fence", "code") for block in blocks_of(text))
 
 
 def unclosed_fence(text: str, blocks: Sequence[Block]) -> Block | None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from service.markup.blocks import blocks_of
+from service.markup.blocks import has_code
 from service.markup.prose import words_of
 from service.ports.search_index import Section
 
@@ -52,7 +52,6 @@ _COOKIES = re.compile(
 _LINK = re.compile(
     r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,500}\)|`[^`\n]{0,200}`_{1,2}|:(?:ref|doc):`[^`\n]{0,200}`|<https?://[^>\s]{1,300}>"
 )
-_MAY_BE_CODE = re.compile(r"```|~~~| {4}|\t")
 _FILE_OF_HISTORY = re.compile(
     r"(?:^|[/_.-])(?:change-?logs?|release[-_]?notes?|whats-?new)(?:\b|_)|(?:^|/)(?:changes|history|news)\.[a-z]{2,4}$",
     re.IGNORECASE,
@@ -103,7 +102,7 @@ def says_little(section: Section, question: str) -> bool:
 
 def _points_elsewhere(heading: str, text: str) -> bool:
     if heading and _POINTERS.fullmatch(heading) and len(_without_links(text)) < SHORT:
-        return not _has_code(text)
+        return not has_code(text)
     return is_list_of_links(text)
 
 
@@ -116,13 +115,7 @@ def is_list_of_links(text: str) -> bool:
         return False
     own = re.sub(r"\W+", "", _without_links(text))
     linked = re.sub(r"\W+", "", "".join(links))
-    return len(own) < len(linked) // 2 and not _has_code(text)
-
-
-def _has_code(text: str) -> bool:
-    if _MAY_BE_CODE.search(text) is None:  # most lists of links: to read one as Markdown takes a millisecond
-        return False
-    return any(block.kind in ("fence", "code") for block in blocks_of(text))
+    return len(own) < len(linked) // 2 and not has_code(text)
 
 
 def _without_links(text: str) -> str:

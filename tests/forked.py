@@ -95,4 +95,7 @@ def _main(arguments: list[str], environment: dict[str, str], folder: str, stdout
     sys.argv[:] = ["docsmith", *arguments]
     from service.__main__ import main
 
-    main()
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()  # as a Python of its own does: the last lines of the log are written then

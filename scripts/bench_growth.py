@@ -48,7 +48,7 @@ BATCH = 400
 GROWTH = 1.5
 """The most that the largest log may cost, of what the smallest costs."""
 LEAST_MS = 0.5
-"""Less processor time than that is not told apart from nothing by a clock of 10 ms ticks over 40 times."""
+"""Less processor time than that cannot be measured with a clock of 10 ms ticks over 40 times."""
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 CHAT = "pattern"
 QUESTION = "How do I set the queue of a worker?"

@@ -1,4 +1,4 @@
-"""What is known of a commit's files: worked out once, for all jobs that begin at it.
+"""Facts about a commit's files: worked out once, for all jobs that begin at it.
 
 A job reads a large site to know where its pages are and where links lead. None of that depends on the job, so it is
 kept for the commit; the next commit reads only the files that are different in it.

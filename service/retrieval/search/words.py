@@ -345,14 +345,12 @@ class Words:
 
     def phrases(self, pairs: Iterable[tuple[str, str]], among: Sequence[int]) -> dict[int, float]:
         """The scores of those among the given sections where two words stand side by side."""
-        if not among:
-            return {}
-        only = _of_pages(list({id_ >> PAGE_SHIFT for id_ in among}))
+        wanted = frozenset(among)
+        only = _of_pages(list({id_ >> PAGE_SHIFT for id_ in wanted}))
         phrases = (Query.phrase_query(SECTIONS, "body", list(pair)) for pair in pairs)
         clauses = [(Occur.Should, _any_of([(Occur.Must, phrase)], only)) for phrase in phrases]
-        if not clauses:
+        if not clauses or not wanted:
             return {}
-        wanted = frozenset(among)
         found = _hits(self.sections, Query.boolean_query(clauses), MAX_OF_PAGES)
         return {hit.id: hit.score for hit in found if hit.id in wanted}
 

@@ -33,6 +33,7 @@ BUILT: dict[str, list[str]] = {
     ],
     "service.adapters.builtin.editing.unlinking _empty_wrapper": [r"^[ \t]*<Cards(?:[ \t][^<>\n]*)?>[ \t\r\n]*\Z"],
     "service.adapters.builtin.editing.steps _folders_in": ["(?:^|/)guides/start(?=/)"],
+    "service.adapters.models.patterns _split": [r'"Alpha text (\d+)\."'],
     "service.agent.checks.navigation named_in_code": ["['\"]/?guides/start(?:\\.md)?['\"]"],
     "service.agent.guidance.frameworks _shows_folder": [r"path\s*:\s*[\"'](?:\.\./)+docs/?[\"']"],
     "service.agent.pull_request _filled": [r"\b(?:files|pages|changes|changed|what)"],

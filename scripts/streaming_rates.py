@@ -23,12 +23,13 @@ from scripts.streaming_load import MODEL, Reader, cpu_seconds, peak_mb, read
 LOAD = Path(__file__).with_name("streaming_load.py")
 ENVIRONMENT = Path(__file__).parent.parent / ".venv-bench"
 
-ROUNDS = 3
+ROUNDS = 5
 STREAMS, CHUNKS, PER_SECOND = 40, 200, 40.0
 """Sizes of one round of each rival: 1,600 chunks a second."""
 FIRST_TOKENS = 15
 AT_ONCE, AT_ONCE_CHUNKS, AT_ONCE_PER_SECOND = 100, 60, 10.0
 """A pace that both ours and the bare proxy sustain: else it is a queue that is measured."""
+CROWD, CROWD_CHUNKS, CROWD_PER_SECOND = 500, 100, 20.0
 MANY = 2_000
 OPENING = 25
 """The number of streams that begin at a time."""
@@ -177,6 +178,7 @@ async def _measured(provider: str, ours: Rival, bare: Rival, others: list[Rival]
     await _plan(provider, chunks=AT_ONCE_CHUNKS, per_second=AT_ONCE_PER_SECOND)
     at_once = await _round(provider, [bare, ours], AT_ONCE, AT_ONCE_CHUNKS)
     hundred = {name: one.took for name, one in at_once.items()}
+    crowd = await _crowd(provider, bare, ours)
     many = await _many(provider, ours)
 
     begun = {name: statistics.median(seconds) * 1000 for name, seconds in first.items()}
@@ -210,6 +212,7 @@ async def _measured(provider: str, ours: Rival, bare: Rival, others: list[Rival]
             f"from the provider to the reader's socket, p99, {AT_ONCE} replies at once", "under 10 ms",
             f"{own:.1f} ms (bare proxy: {theirs:.1f} ms)", own < 10,
         ),
+        *crowd,
         *many,
     ]  # fmt: skip
     return Found(rows, goals)
@@ -284,6 +287,31 @@ async def _round(provider: str, rivals: Sequence[Rival], streams: int, chunks: i
         took = [seconds for reader in readers[rival.name] for seconds in reader.took[1:]]
         carried[rival.name] = _Carried(beginning[rival.name], streams * (chunks - 1) / used, took)
     return carried
+
+
+async def _crowd(provider: str, bare: Rival, ours: Rival) -> list[dict[str, Any]]:
+    """Replies that flow together, after they began one by one; and others that all begin at the same instant.
+
+    Bare and ours are measured one after the other: two cores do not carry both.
+    """
+    await _plan(provider, chunks=CROWD_CHUNKS, per_second=CROWD_PER_SECOND)
+    flowing, beginning = dict[str, float](), dict[str, float]()
+    for rival in (bare, ours):
+        carried = await _round(provider, [rival], CROWD, CROWD_CHUNKS)
+        flowing[rival.name] = at(carried[rival.name].took, 0.99) * 1000
+    for rival in (bare, ours):
+        readers = await asyncio.gather(*(_asked(rival) for _ in range(CROWD)))
+        for reader in readers:
+            await _whole(reader, rival, CROWD_CHUNKS)
+        beginning[rival.name] = at([took for reader in readers for took in reader.took], 0.99) * 1000
+    return [
+        _goal(
+            f"{CROWD} replies at once, {CROWD_PER_SECOND:.0f} tokens a second each, {when}: p99 of a token",
+            "at most 2 times bare's", f"{found[ours.name]:.0f} ms (bare proxy: {found[bare.name]:.0f} ms)",
+            found[ours.name] <= 2 * found[bare.name],
+        )
+        for when, found in (("while they flow", flowing), ("beginning together", beginning))
+    ]  # fmt: skip
 
 
 async def _many(provider: str, ours: Rival) -> list[dict[str, Any]]:

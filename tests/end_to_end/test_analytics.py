@@ -96,12 +96,12 @@ async def test_rows_come_in_pages_and_by_time(talk, read):
     seen, query = [], {"limit": "2"}
     while True:
         page = await read("assistant", **query)
-        seen += [row["threadId"] for row in page["conversations"]]
+        seen += [(row["threadId"], row["id"]) for row in page["conversations"]]
         if not page["hasMore"]:
             assert page["nextCursor"] is None
             break
         query["cursor"] = page["nextCursor"]
-    assert seen[:3] == threads[::-1]
+    assert [thread_id for thread_id, _ in seen[:3]] == threads[::-1]
     assert len(seen) == len(set(seen))
     rows = (await read("assistant", limit="3"))["conversations"]
     newest, oldest = rows[0]["timestamp"], rows[2]["timestamp"]

@@ -118,9 +118,10 @@ async def places(views, names, slots):
 async def test_jobs_that_wait_for_a_branch_leave_the_slots_to_others(store, followed):
     await make_project(store)
     docs = HeldDocsSource("docs/busy")
+    for job_id in ("first", "second", "third"):
+        await request(store, job_id, "docs/busy")
+    await followed.wait_for(await store.head())
     async with running(store, followed, docs):
-        for job_id in ("first", "second", "third"):
-            await request(store, job_id, "docs/busy")
         await docs.is_held.wait()
         await request(store, "other", "docs/other")
         await followed.wait_for(await store.head())

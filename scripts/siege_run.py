@@ -166,7 +166,7 @@ def goals_of(all_felt: list[Felt]) -> list[dict[str, Any]]:
         ),
         "5xx but 503": ("none", [f"{one.name}: {one.errors}" for one in all_felt if one.errors]),
         "A's answers": (
-            "as they should be",
+            "as expected",
             [f"{one.name}: {', '.join(one.wrong_answers)}" for one in all_felt if one.wrong_answers],
         ),
         "/readyz": ("true to the state", [one.name for one in all_felt if not one.is_readiness_true()]),

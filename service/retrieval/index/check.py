@@ -20,7 +20,7 @@ FindingKind = Literal[
 MAX_FINDINGS = 1_000
 """Findings of each kind that are listed; the number counts all."""
 MISTAKES: frozenset[FindingKind] = frozenset(("same_address", "missing_entry", "missing_include", "leftover"))
-"""What is wrong with the site, or with how it was read; the other kinds may be as they should."""
+"""Defects of the site, or of how it was read; findings of other kinds may be correct."""
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):

@@ -165,6 +165,7 @@ class _Answering:
         progress = self._question.progress
         if progress.searches:
             self._finder.found.first = await self._finder.recall(progress, whole_page=whole_page)
+            self._finder.know_addresses(await asyncio.to_thread(self._finder.read_addresses))
             await asyncio.to_thread(self._transcript.take_up, progress)
             self._tools.charge(progress.searches - (2 if progress.planned_by else 1))
             return
@@ -272,8 +273,9 @@ class _Answering:
             raise ModelFailed(Unavailable("The model's reply ended before its end.", code="model_cut_off"))
 
     async def _request(self, *, may_call: bool) -> ModelRequest:
-        messages = await asyncio.to_thread(self._messages if may_call else self._last_messages)
         finder, asked = self._finder, self._asked
+        messages, addresses = await asyncio.to_thread(self._prompt, may_call=may_call)
+        finder.know_addresses(addresses)
         grounding = Grounding(
             asked, tuple(finder.found.first), finder.words, sides_of(asked), reader_language(self._question)
         )
@@ -289,6 +291,10 @@ class _Answering:
             reports_waits=True,
             on_text=self._take,
         )
+
+    def _prompt(self, *, may_call: bool) -> tuple[tuple[ModelMessage, ...], dict[str, None]]:
+        """Return the messages for the model, and the addresses in what was found for them."""
+        return self._messages() if may_call else self._last_messages(), self._finder.read_addresses()
 
     def _messages(self) -> tuple[ModelMessage, ...]:
         """Return the conversation so far for the model: as much of it as fits the budget."""

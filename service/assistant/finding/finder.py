@@ -6,8 +6,7 @@ citation leads to its heading and lines. The most relevant one has the lowest nu
 page, each page in its own order.
 """
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from sys import intern
 
 from msgspec import Struct
@@ -70,6 +69,8 @@ class Finder:
         self.addresses = KnownAddresses(question.domain, question.current_path, self.found.addresses)
         for text in (question.text, *(item.value for item in question.context)):
             self.addresses.add(text)
+        self._unread: list[str] = []
+        """Texts that were found since addresses were last read."""
 
     @property
     def sources(self) -> Sequence[Source]:
@@ -97,7 +98,7 @@ class Finder:
         material = await self._material(queries, self.first_tokens, pages=tuple(pages), whole_page=whole_page)
         self.coverage, self.words = material.coverage, material.words
         self.found.held.clear()
-        passages = await self._numbered(material.sections)
+        passages = self._numbered(material.sections)
         return passages, self._finished(call_id, queries[0], passages, material.sections)
 
     async def recall(self, progress: ReplyProgress, *, whole_page: str = "") -> list[Passage]:
@@ -115,16 +116,16 @@ class Finder:
         material = await self._material(queries, self.first_tokens, pages=progress.expected, whole_page=whole_page)
         self.words = material.words
         again = [section for section in material.sections if _key(section) in self.found.sources]
-        passages = await self._numbered(again)
+        passages = self._numbered(again)
         places = {_key(section) for section in again}
         missing = [source for source in progress.sources if _key(source) not in places]
         question = self._question
         sections = await self._index.sections_at(question.domain, missing, readers=question.filter.groups)
-        await self._know_addresses(section.text for section in sections if section is not None)
         for source, section in zip(missing, sections, strict=True):
             if section is None:
                 continue
             passage = self._passage(source.number, section)
+            self._unread.append(section.text)
             cost = passage_cost(passage)
             if cost <= self.left_tokens:
                 self.found.held[section.path, section.start_line] = passage
@@ -137,12 +138,12 @@ class Finder:
         """Search for the model."""
         budget = min(self.left_tokens, self.first_tokens // SEARCH_PART)
         material = await self._material((query,), budget, known=frozenset(self.found.held))
-        return await self._added(call_id, query, material.sections)
+        return self._added(call_id, query, material.sections)
 
-    async def read(self, call_id: str, page: Page, sections: Sequence[Section]) -> Added:
+    def read(self, call_id: str, page: Page, sections: Sequence[Section]) -> Added:
         """Add sections of a page that the model reads."""
         self._commit = page.commit or self._commit
-        return await self._added(call_id, page.url, sections)
+        return self._added(call_id, page.url, sections)
 
     @property
     def read_tokens(self) -> int:
@@ -168,42 +169,46 @@ class Finder:
         )
         self._commit, self.instructions = material.commit, material.instructions
         self._language = known_language(material.language)
-        await self._know_addresses([material.instructions])
+        if material.instructions:
+            self._unread.append(material.instructions)
         return material
 
-    async def _know_addresses(self, texts: Iterable[str]) -> None:
-        """Read texts for their addresses, in a thread: a passage may consist of them."""
-        if given := [text for text in texts if text]:
-            self.addresses.add_all(await asyncio.to_thread(addresses_in, given))
+    def read_addresses(self) -> dict[str, None]:
+        """Return the addresses in the texts found since this was last done, for ``know_addresses``. For a thread, the
+        one that makes the prompt: a passage may consist of addresses, and no answer links to one before its prompt.
+        """
+        return addresses_in(self._unread)
+
+    def know_addresses(self, addresses: dict[str, None]) -> None:
+        """Let the answer link to what ``read_addresses`` has returned."""
+        self.addresses.add_all(addresses)
+        self._unread.clear()
 
     def _address(self, number: int, url: str) -> None:
         self.found.urls[number] = url
         self.addresses.add_url(url)
 
-    async def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
+    def _added(self, call_id: str, query: str, sections: Sequence[Section]) -> Added:
         known = [one for one in sections if self.holds(one)]
         fresh = [one for one in sections if not self.holds(one)]
         had = tuple(self.found.held[one.path, one.start_line] for one in known)
-        passages = await self._numbered(fresh)
+        passages = self._numbered(fresh)
         self.left_tokens -= sum(passage_cost(passage) for passage in passages)
         finished = self._finished(call_id, query, [*passages, *had], [*fresh, *known])
         return Added(tuple(passages), had, finished)
 
-    async def _numbered(self, sections: Sequence[Section]) -> list[Passage]:
+    def _numbered(self, sections: Sequence[Section]) -> list[Passage]:
         """Return the sections as passages: one that is known keeps its number, the best of the others gets the next."""
-        passages: list[Passage] = []
+        sources, urls, held = self.found.sources, self.found.urls, self.found.held
         numbers: dict[tuple[str, int, str], int] = {}
         for section in sorted(sections, key=lambda section: -section.score):
-            source = self.found.sources.get(_key(section))
-            number = source.number if source is not None else len(self.found.urls) + 1
-            numbers[_key(section)] = number
+            key = _key(section)
+            source = sources.get(key)
+            numbers[key] = number = len(urls) + 1 if source is None else source.number
             self._address(number, section.url)
-        await self._know_addresses(section.text for section in sections)
-        for section in sections:
-            number = numbers[_key(section)]
-            passage = self._passage(number, section)
-            self.found.held[section.path, section.start_line] = passage
-            passages.append(passage)
+        passages = [self._passage(numbers[_key(section)], section) for section in sections]
+        held.update(((one.path, one.start_line), passage) for one, passage in zip(sections, passages, strict=True))
+        self._unread += [section.text for section in sections]
         return passages
 
     def _finished(
@@ -212,9 +217,9 @@ class Finder:
         """Return what clients and the record get: every new source, and one hit for each of the best pages."""
         new: list[Source] = []
         hits: dict[str, SearchHit] = {}
-        ordered = sorted(zip(passages, sections, strict=True), key=lambda pair: pair[0].number)
-        for passage, section in ordered:
-            if _key(section) not in self.found.sources:
+        sources, most_hits = self.found.sources, self._question.page_size
+        for passage, section in sorted(zip(passages, sections, strict=True), key=lambda pair: pair[0].number):
+            if (key := _key(section)) not in sources:
                 source = Source(
                     passage.number,
                     intern(section.path),
@@ -225,9 +230,9 @@ class Finder:
                     section.end_line,
                     intern(self._commit),
                 )  # fmt: skip  (kept until the reply's end: of each text there is one for all replies)
-                self.found.sources[_key(section)] = source
+                sources[key] = source
                 new.append(source)
-            if section.path not in hits and len(hits) < self._question.page_size:
+            if len(hits) < most_hits and section.path not in hits:
                 hits[section.path] = SearchHit(
                     passage.number, section.path, section.url, section.title, section.heading,
                     clip(section.text, MAX_HIT_CHARACTERS), section.score,

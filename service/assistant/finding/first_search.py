@@ -17,7 +17,7 @@ from service.domain.access.spending import CostBoundReached
 from service.domain.model import Usage
 from service.domain.threads.recorded_reply import CallEnd
 from service.domain.threads.replies import CallEnded, ModelFailure, SearchFinished, SearchStarted
-from service.markup.languages.detection import NAMES, language_of
+from service.markup.languages.detection import NAMES, language_of, page_language
 from service.ports.model import Passage
 
 WEAK_COVERAGE = 0.5
@@ -74,7 +74,7 @@ class FirstSearch:
         if is_small_talk(question.text):
             return None
         samples = " ".join(passage.text[:MAX_SAMPLE] for passage in self.passages)
-        site = language_of(samples) if samples else ""
+        site = (page_language(samples) or language_of(samples)) if samples else ""
         if site and self._finder.coverage >= WEAK_COVERAGE and language_of(question.text, expected=(site,)) == site:
             return None
         titles = tuple(dict.fromkeys(passage.title for passage in self.passages))

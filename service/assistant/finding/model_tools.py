@@ -137,7 +137,7 @@ class Toolbox:
 
     async def _read(self, call_id: str, page: Page, offset: int) -> tuple[Added, str]:
         sections, end = await asyncio.to_thread(sections_from, page, offset, self._finder.read_tokens, self._finder)
-        added = await self._finder.read(call_id, page, sections)
+        added = self._finder.read(call_id, page, sections)
         size = _size(page)
         if end >= size:
             return added, f"This is the end of {page.url}."

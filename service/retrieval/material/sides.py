@@ -33,9 +33,10 @@ def sides_of(question: str) -> tuple[str, ...]:
     """Return what a question compares, two texts; nothing when it compares nothing."""
     if len(question) > MAX_QUESTION:
         return ()
-    for sentence in _BOUNDS.split(question):
+    for sentence in map(str.split, _BOUNDS.split(question)):
+        words = " ".join(sentence)
         for pattern in _PATTERNS:
-            found = pattern.search(" ".join(sentence.split()))
+            found = pattern.search(words)
             if found is None:
                 continue
             sides = tuple(_side(found[name], last=name == "one") for name in ("one", "two"))

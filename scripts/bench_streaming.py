@@ -9,7 +9,9 @@ The rivals' packages live in an environment of their own:
 
 Then a site of 1,000 generated pages (or ``--docs FOLDER``), the builtin model and one reader after the other. There the
 service runs in this process, once more with asyncio's debug mode, whose slow-callback log is what is counted; debug
-mode makes everything slower, so the times come from a run without it.
+mode makes everything slower, so the times come from a run without it. Threads change as often as in the service's own
+process: debug mode gives up the interpreter's lock for each file of each stack that it notes, and with Python's own
+5 ms the loop would wait for a thread that computes several times in one callback.
 """
 
 import argparse
@@ -29,6 +31,7 @@ import aiohttp
 from scripts.bench_table import report
 from scripts.streaming_rates import ENVIRONMENT, at, measure
 from service.main.running import serving
+from service.main.serving import SWITCH_SECONDS
 from service.runtime.settings_file import load_settings
 
 REPLIES = 200
@@ -90,6 +93,8 @@ async def read_replies(url: str, key: str, replies: int) -> None:
 
 
 async def replies(data: Path, domain: str, key: str, *, debug: bool) -> tuple[dict[str, list[float]], list[str]]:
+    """Return what a reader saw, and the slow callbacks from when requests are accepted to the end of the last reply."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     loop = asyncio.get_running_loop()
     loop.set_debug(debug)
     loop.slow_callback_duration = SLOW_SECONDS
@@ -102,12 +107,14 @@ async def replies(data: Path, domain: str, key: str, *, debug: bool) -> tuple[di
 
     logging.getLogger("asyncio").addHandler(Collect())
     async with serving(data, load_settings(None, {"DOCSMITH_SERVER__PORT": "0"})) as base:
+        slow.clear()  # the start has no reader yet
         reader = await asyncio.create_subprocess_exec(
             sys.executable, __file__, "--read", f"{base}/discovery/v2/assistant/{domain}/message", "--key", key,
             stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         out, _ = await reader.communicate()
-    return json.loads(out), slow
+        during = list(slow)
+    return json.loads(out), during
 
 
 def main() -> None:

@@ -36,10 +36,12 @@ _INSERT = (
 )
 _INSERT_NEXT = (
     "INSERT INTO events (position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data,"
-    " sealed, hash) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
-    " WHERE (SELECT hash FROM events WHERE position = ?1 - 1) IS ?12"
+    " sealed, hash) VALUES (?1, CASE WHEN (SELECT hash FROM events WHERE position = ?1 - 1) IS ?12 THEN ?2 END,"
+    " ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
 )
-"""Only after the event that is expected there."""
+"""Only after the event that is expected there: else the stream is NULL, which the table refuses. INSERT with SELECT
+from the same table takes 2 µs more: SQLite keeps its rows in a temporary table first.
+"""
 _KNOWN_STREAMS = 8_192
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -154,12 +156,10 @@ class FileWriter:
         outcomes = [draft.add(append, self._version_of, _look_first) for append in appends]
         rows = draft.rows
         if len(rows) == 1:
-            if self._end(_INSERT_NEXT, (*rows[0], previous)).rowcount != 1:
-                raise _LookFirst
+            self._end(_INSERT_NEXT, (*rows[0], previous))
         elif rows:
             self._db.execute("BEGIN IMMEDIATE")
-            if self._db.execute(_INSERT_NEXT, (*rows[0], previous)).rowcount != 1:
-                raise _LookFirst
+            self._db.execute(_INSERT_NEXT, (*rows[0], previous))
             self._insert(rows[1:])
             self._end("COMMIT")
         return self._done(draft, outcomes, before)
@@ -203,12 +203,11 @@ class FileWriter:
             self._versions.clear()
         return Batch(outcomes, draft.events, draft.position if draft.position > before else 0)
 
-    def _end(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+    def _end(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Run the statement that makes a transaction durable."""
         self._is_ending = True
-        ended = self._db.execute(statement, values)
+        self._db.execute(statement, values)
         self._is_ending = False
-        return ended
 
     def _explained(self, error: sqlite3.Error) -> EventStoreError:
         if self._is_ending and _may_be_stored(error):

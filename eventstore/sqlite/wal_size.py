@@ -60,17 +60,22 @@ class WalKeeper:
         self._is_idle.set()
         self._next_at = 0
         """The length from which the writer waits again."""
+        self._frames = 0
+        """The length of the WAL when it was last looked at: after each commit, so not again before the next. What
+        another process adds in between may let one commit more into a full WAL.
+        """
         self._index: int | None = None
         with suppress(OSError):  # of too many open files; then SQLite's own checkpoints go on
             self._index = index_descriptor(path)
         if self._index is not None:
             db.execute("PRAGMA wal_autocheckpoint = 0")
+            self._counts()
         self._thread = threading.Thread(target=self._run, name="eventstore-checkpoints", daemon=True)
         self._thread.start()
 
     def require_space(self) -> None:
         """Raise StoreBusy when the WAL must not grow."""
-        if self._counts()[0] < self._bounds.full:
+        if self._frames < self._bounds.full or self._counts()[0] < self._bounds.full:
             return
         self._checkpoint("RESTART")
         self._is_idle.wait()
@@ -105,8 +110,8 @@ class WalKeeper:
         """Return the number of frames in the WAL, and of those that have been moved."""
         if self._index is None:
             return 0, 0
-        frames, moved = _COUNTS.unpack(os.pread(self._index, _COUNTS.size, _COUNTS_AT))
-        return frames, moved
+        self._frames, moved = _COUNTS.unpack(os.pread(self._index, _COUNTS.size, _COUNTS_AT))
+        return self._frames, moved
 
     def _wait_for(self, mode: Literal["PASSIVE", "RESTART"], frames: int) -> None:
         self._next_at = frames + self._bounds.little  # while it is read it may not start over: not with each commit

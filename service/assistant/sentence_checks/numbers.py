@@ -113,6 +113,8 @@ def _number(match: re.Match[str], keys: frozenset[str], unit: str, end: int, *, 
 
 
 def _keys(digits: str) -> frozenset[str]:
+    if digits.isdigit():
+        return frozenset((digits.lstrip("0") or "0",))
     plain = re.sub(r"[,\u00a0\u202f' ]", "", digits)
     keys = {_trimmed(plain)}
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", digits):

@@ -1,6 +1,7 @@
 """The pieces of a sentence that can be checked: numbers, names, flags, identifiers, values, and spans of code."""
 
 import re
+from itertools import chain, islice
 
 from msgspec import Struct
 
@@ -82,11 +83,12 @@ def _pieces_in(words: str, *, checks_capitals: bool, is_lead: bool) -> list[Piec
     names, covered = _names_in(words, checks_capitals=checks_capitals)
     numbers = (number for number in numbers_in(words) if number.start not in covered)
     values = (match for match in WORD.finditer(words) if match[0].casefold() in VALUES)
-    return [
-        *names,
-        *(Piece("number", one.text, one.start, one) for one in numbers if _is_claimed(one, words, is_lead=is_lead)),
-        *(Piece("value", match[0], match.start()) for match in values),
-    ]
+    pieces = chain(
+        names,
+        (Piece("number", one.text, one.start, one) for one in numbers if _is_claimed(one, words, is_lead=is_lead)),
+        (Piece("value", match[0], match.start()) for match in values),
+    )
+    return list(islice(pieces, MAX_PIECES))
 
 
 def _names_in(words: str, *, checks_capitals: bool) -> tuple[list[Piece], set[int]]:

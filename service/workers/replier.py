@@ -8,7 +8,7 @@ ended goes on here (``orphans``): its stream begins again at its start, and the 
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -83,6 +83,8 @@ HEEDED = frozenset(
     {"reply-started", "reply-resumed", "reply-stopped", "reply-failed", "reader-left", "reader-returned"}
 )
 """Types of events; the segments of all replies, which are most of what is recorded, need not be decoded again."""
+MAX_FIRST_EVENTS = 8
+"""More than a thread and its first reply begin with."""
 MAX_EARLIER_TURNS = 50
 """More than fits any prompt; the assistant takes what fits of them. The newest, and the very first."""
 INTERNAL = "Something went wrong on our side; it has been logged."
@@ -133,7 +135,7 @@ class Replier:
         after = await self._store.head()
         async with (
             asyncio.TaskGroup() as replies,
-            aclosing(self._store.subscribe(after=after, category=THREADS.category)) as subscription,
+            aclosing(self._store.follow(after=after, category=THREADS.category)) as batches,
         ):
             self._group = replies
             await self._orphans.offer_again(after)
@@ -141,19 +143,26 @@ class Replier:
                 ready.set()
             self._imported = replies.create_task(asyncio.to_thread(_import_answer), name="import of the answer")
             replies.create_task(self._orphans.watch(after), name="orphaned replies")
-            async for recorded in subscription:
-                for thread_id, event in decoded(THREADS, [recorded] if recorded.type in HEEDED else []):
-                    if isinstance(event, ReplyStarted) and event.instance == self._instance:
-                        self._begin(replies, thread_id, event.reply_id, recorded, may_return=bool(event.chat_id))
-                    elif isinstance(event, ReplyResumed) and event.instance == self._instance:
-                        self._broadcast.open(event.reply_id)
-                        self._begin(replies, thread_id, event.reply_id, recorded, may_return=True)
-                        if not self._readers[event.reply_id]:
-                            self._await_reader(event.reply_id, least_seconds=RETURN_SECONDS)
-                    elif isinstance(event, ReplyResumed) and self._readers[event.reply_id]:
-                        replies.create_task(self.record_reconnect(thread_id, event.reply_id), name="reader stays")
-                    else:
-                        self._heed(event)
+            async for batch in batches:
+                for place, recorded in enumerate(batch):
+                    if recorded.type in HEEDED:
+                        self._take(batch, place)
+
+    def _take(self, batch: Sequence[RecordedEvent], place: int) -> None:
+        """Begin the reply that an event of a batch asks for here, or react to what else it says of one."""
+        assert self._group is not None
+        for thread_id, event in decoded(THREADS, batch[place : place + 1]):
+            if isinstance(event, ReplyStarted) and event.instance == self._instance:
+                self._begin(thread_id, event.reply_id, _up_to(batch, place), may_return=bool(event.chat_id))
+            elif isinstance(event, ReplyResumed) and event.instance == self._instance:
+                self._broadcast.open(event.reply_id)
+                self._begin(thread_id, event.reply_id, _up_to(batch, place), may_return=True)
+                if not self._readers[event.reply_id]:
+                    self._await_reader(event.reply_id, least_seconds=RETURN_SECONDS)
+            elif isinstance(event, ReplyResumed) and self._readers[event.reply_id]:
+                self._group.create_task(self.record_reconnect(thread_id, event.reply_id), name="reader stays")
+            else:
+                self._heed(event)
 
     def withhold_unsupported_code(self, *, on: bool) -> None:
         """Change what the answers do that begin from now on."""
@@ -246,17 +255,18 @@ class Replier:
             # Not at once: a task that is cancelled before its first step never runs, and would record nothing.
             asyncio.get_running_loop().call_soon(underway.task.cancel)
 
-    def _begin(
-        self, replies: asyncio.TaskGroup, thread_id: str, reply_id: str, started: RecordedEvent, *, may_return: bool
-    ) -> None:
-        position, asked_by = started.position, started.metadata.correlation_id
+    def _begin(self, thread_id: str, reply_id: str, begun: Sequence[RecordedEvent], *, may_return: bool) -> None:
+        """``begun``: as ``_up_to`` returns it."""
+        assert self._group is not None
+        position, asked_by = begun[-1].position, begun[-1].metadata.correlation_id
         moments = min(MAX_MOMENTS, 1 + len(self._underway) // REPLIES_OF_A_MOMENT)
         writer = ReplyWriter(
             self._store, thread_id, reply_id, position,
             moment=position % moments / moments, seconds=lambda: segment_seconds(len(self._underway)),
         )  # fmt: skip
         span = self._context.tracer.span("docsmith.reply", {"docsmith.request.id": asked_by}, asked_by=asked_by)
-        task = replies.create_task(within(span, self._reply(thread_id, reply_id, writer)), name=f"reply {reply_id}")
+        reply = within(span, self._reply(thread_id, reply_id, writer, begun))
+        task = self._group.create_task(reply, name=f"reply {reply_id}")
         self._underway[reply_id] = _Underway(task, writer, may_return=may_return)
         task.add_done_callback(lambda _: self._forget(reply_id))
 
@@ -272,13 +282,14 @@ class Replier:
                 partial(execute, self._store, THREADS, thread_id, command, command_id=CommandId())
             )
 
-    async def _reply(self, thread_id: str, reply_id: str, writer: ReplyWriter) -> None:
+    async def _reply(self, thread_id: str, reply_id: str, writer: ReplyWriter, begun: Sequence[RecordedEvent]) -> None:
         topic = self._broadcast.find(reply_id)
         try:
             if topic is None:  # the client opens it before it asks, and has left already
                 await retry_while_unavailable(lambda: writer.end(StopReply(reply_id, "stopped", now())))
                 return
-            loaded = await load(self._store, THREADS, thread_id)
+            loaded = _thread_of(begun) or await load(self._store, THREADS, thread_id)
+            del begun
             owner = loaded.state.organization_id if isinstance(loaded.state, Thread) else ""
             async with self._slots.held(owner) as has_waited:
                 if has_waited:
@@ -406,6 +417,30 @@ def _import_answer() -> None:
     Replies wait for it; the start and the event loop do not.
     """
     import service.workers.reply_events  # noqa: F401
+
+
+def _up_to(batch: Sequence[RecordedEvent], place: int) -> Sequence[RecordedEvent]:
+    """Return the whole of an event's thread as far as the event, where that is all in the batch; else the event alone.
+
+    Most replies are the first of their thread, whose events are recorded together.
+    """
+    last = batch[place]
+    first = place + 1 - last.stream_version
+    is_new = last.stream_version <= MAX_FIRST_EVENTS and first >= 0 and batch[first].stream == last.stream
+    has_more = place + 1 < len(batch) and batch[place + 1].stream == last.stream
+    begun = batch[first : place + 1] if is_new and not has_more else ()
+    return begun if begun and all(event.stream == last.stream for event in begun) else (last,)
+
+
+def _thread_of(begun: Sequence[RecordedEvent]) -> Loaded[ThreadState] | None:
+    """Return a thread from its first events, without reading the log; None where they are not all there and whole."""
+    last = begun[-1]
+    if len(begun) != last.stream_version or any(event.erased or event.damaged for event in begun):
+        return None
+    state = THREADS.initial
+    for event in begun:
+        state = THREADS.evolve(state, THREADS.codec.decode(event))
+    return Loaded(state, last.stream_version, last.position)
 
 
 def question_of(thread: Thread, reply_id: str) -> Question:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import aclosing, closing
 
 import pytest
 
@@ -91,11 +91,16 @@ class DamagingStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    async def fold_stream(self, stream, *arguments, **more):
-        if stream == "thread-one" and not self._is_damaged and await self._store.stream_version(stream):
-            damage(self._folder, stream, 2)
-            self._is_damaged = True
-        return await self._store.fold_stream(stream, *arguments, **more)
+    async def follow(self, **which):
+        async with aclosing(self._store.follow(**which)) as batches:
+            async for batch in batches:
+                if any(event.stream == "thread-one" for event in batch) and not self._is_damaged:
+                    damage(self._folder, "thread-one", 2)
+                    self._is_damaged = True
+                    first = batch[0].position
+                    yield await self._store.read_all(after=first - 1, category=which["category"], limit=len(batch))
+                else:
+                    yield batch
 
 
 async def test_damaged_question_is_not_answered_and_others_are(tmp_path, store, followed):

@@ -47,7 +47,7 @@ class Batch:
 def obtain_keys(vault: Vault, appends: Sequence[Sequence[Append]]) -> Keys:
     """Return the keys under which the personal fields of these appends are to be sealed."""
     subjects = {
-        part.stream for append in appends for part in append if any(event.personal is not None for event in part.events)
+        part.stream for append in appends for part in append for event in part.events if event.personal is not None
     }
     if not subjects:
         return {}

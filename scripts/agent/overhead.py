@@ -254,6 +254,7 @@ async def overhead(folder: Path, scratch: Path, jobs: int) -> tuple[list[dict[st
             async with open_runtime(data, Settings(), models) as runtime:
                 server = Server(runtime, instance, Address("http://localhost"), CurrentModels(models, 0))
                 await server.start()
+                server.announced.set()
                 gc.collect()
                 gc.freeze()  # as the service does when it has started
                 model.edits = edits[0]

@@ -149,6 +149,7 @@ async def tasks(
         async with open_runtime(data, Settings(), models) as runtime:
             server = Server(runtime, instance, Address("http://localhost"), CurrentModels(models, 0))
             await server.start()
+            server.announced.set()
             for case in chosen:
                 job = await _finished_job(runtime, projects[case.corpus], case.instruction)
                 wrong = await wrongs(case, job, runtime.docs, Source(projects[case.corpus], "", "main", "", "local"))

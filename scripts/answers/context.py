@@ -16,9 +16,8 @@ from scripts.answers.questions import KINDS, AskedQuestion, missing_words, norma
 from scripts.answers.tokens import tokens_of
 from scripts.bench_search import at_least
 from service.assistant.answer import answer
-from service.assistant.context import Exchange
 from service.assistant.finding.planning import Planner
-from service.assistant.question import AnswerSettings, Question
+from service.assistant.question import AnswerSettings, Exchange, Question
 from service.domain.errors import Unavailable
 from service.domain.model import Usage
 from service.domain.threads.replies import ReplyBroken, SearchFinished

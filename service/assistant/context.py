@@ -20,11 +20,10 @@ from importlib import resources
 from itertools import groupby
 from string import Template
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from service.assistant.question import Exchange
 from service.assistant.suggestions import INFO
-from service.domain.search import Source
 from service.domain.threads.threads import ContextItem
 from service.domain.tokens import SAFETY, tokens_in
 from service.markup.fences import without_fences
@@ -57,14 +56,6 @@ USUAL = ContextBudget()
 
 _CITATION_LINK = re.compile(r" ?\[\d{1,3}\]\([^()\s]*\)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")  # noqa: RUF001
-
-
-class Exchange(Struct, frozen=True):
-    """An earlier turn, from the thread's own record."""
-
-    question: str
-    answer: str
-    cited: tuple[Source, ...] = ()
 
 
 def mark_for(reply_id: str) -> str:

@@ -2,11 +2,18 @@
 
 from msgspec import Struct
 
-from service.assistant.context import Exchange
-from service.domain.search import SearchFilter
+from service.domain.search import SearchFilter, Source
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.threads import DEFAULT_PAGE_SIZE, ContextItem
 from service.markup.languages.detection import language_of
+
+
+class Exchange(Struct, frozen=True):
+    """An earlier turn, from the thread's own record."""
+
+    question: str
+    answer: str
+    cited: tuple[Source, ...] = ()
 
 
 class Question(Struct, frozen=True):

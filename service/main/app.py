@@ -1,7 +1,7 @@
 """The web application: what its handlers find in it, and its routes."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -38,7 +38,7 @@ from service.web.http.problems import MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference
 
 
-def build_app(parts: Parts, not_ready: Callable[[], dict[str, str]]) -> web.Application:
+def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) -> web.Application:
     runtime, hosted_events = parts.runtime, HostedEvents(parts.runtime)
     app = web.Application(
         middlewares=[Entrance(parts.tracer, parts.metrics.measure).enter], client_max_size=MAX_BODY_BYTES
@@ -51,7 +51,7 @@ def build_app(parts: Parts, not_ready: Callable[[], dict[str, str]]) -> web.Appl
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
     app[MENTION] = runtime.settings.agent.mention
     app[BEHIND] = parts.indexer.behind
-    app[READINESS], app[MODEL_NAMES], app[CLOSING] = not_ready, parts.model_names(), parts.closing
+    app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
     app[pull_requests.HOSTED] = parts.hosted
     app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(parts.metrics.count_bound)
     app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(

@@ -34,6 +34,7 @@ log = structlog.get_logger()
 async def serving(data: Path, settings: Settings) -> AsyncIterator[str]:
     """The whole service, from taking requests to its orderly end; gives its address. Raises what ``running`` raises."""
     async with running(data, settings) as server:
+        server.announced.set()
         yield server.url
 
 
@@ -99,13 +100,13 @@ async def _running(
         # What is here stays: else each full collection walks all of it, 30 ms of the event loop. None is made here: it
         # would hold the start up by as much, and of 100,000 objects it found none to free.
         gc.freeze()
-        async with preparing(models, runtime):
+        async with preparing(models, runtime, server.announced):
             yield server
 
 
 @asynccontextmanager
-async def preparing(models: CurrentModels, runtime: Runtime) -> AsyncIterator[None]:
-    task = asyncio.create_task(_prepare_all(models, runtime), name="models")
+async def preparing(models: CurrentModels, runtime: Runtime, announced: asyncio.Event) -> AsyncIterator[None]:
+    task = asyncio.create_task(_prepare_all(models, runtime, announced), name="models")
     try:
         yield
     finally:
@@ -113,9 +114,12 @@ async def preparing(models: CurrentModels, runtime: Runtime) -> AsyncIterator[No
         await asyncio.wait([task])
 
 
-async def _prepare_all(models: CurrentModels, runtime: Runtime) -> None:
+async def _prepare_all(models: CurrentModels, runtime: Runtime, announced: asyncio.Event) -> None:
+    await announced.wait()  # else threads that import hold up the line that is waited for
     await prepare(models)  # first: it takes longest
     rehearsal = await asyncio.to_thread(import_module, "service.main.rehearsal")  # with all that an answer takes
+    if opening := runtime.index.opening():
+        await asyncio.wait(opening)  # here, since they belong to this event loop, and an answer is rehearsed on another
     with suppress(EventStoreError, OSError):  # then the first reply loads it
         await rehearsal.rehearse(
             runtime.index, await rehearsal.indexed_sites(runtime.views), may_search=runtime.meaning is None

@@ -46,10 +46,14 @@ class Server:
         self._settings = runtime.settings
         self._parts = Parts(runtime, instance, address, models, drill=drill, reads_only=reads_only)
         self.data_folder, self.admission = self._parts.data_folder, self._parts.admission
+        self.announced = asyncio.Event()
+        """Set by the one who runs the server, once it takes requests and has said so: then the indexes are opened and
+        the modules of an answer imported, for which early requests wait.
+        """
         self._replies_ready = asyncio.Event()
         self._workers = Workers()
         self._metrics_runner: web.AppRunner | None = None
-        self.app = build_app(self._parts, self.not_ready)
+        self.app = build_app(self._parts, self.readiness)
 
     def _table(self) -> Iterator[Worker]:
         """Yield every worker that these settings want, in the order in which they start."""
@@ -59,7 +63,9 @@ class Server:
         for name, run, reads in self.admission.workers():
             yield Worker(name, run, Stop.REQUESTS, reads)
         yield Worker("ended-jobs", parts.job_reader.run, Stop.REQUESTS, reads=True)
-        yield Worker("replier", lambda: parts.replier.run(ready=self._replies_ready), Stop.REPLIES)
+        yield Worker(
+            "replier", lambda: parts.replier.run(ready=self._replies_ready, announced=self.announced), Stop.REPLIES
+        )
         yield Worker("job-runner", parts.job_runner.run, Stop.JOBS)
         yield Worker("indexer", parts.indexer.run, Stop.INDEXING)
         if parts.poller is not None:
@@ -86,7 +92,7 @@ class Server:
             await asyncio.to_thread(_remove_leftovers, runtime.data)
             await parts.erasures.repeat()
             await parts.hosted.recover()
-        await parts.indexer.load()
+        await parts.indexer.load(self.announced)
         if not self.reads_only:
             await catch_up(runtime.views)
         await self.admission.load()
@@ -138,6 +144,12 @@ class Server:
 
     def _models_of(self, settings: Settings) -> ConfiguredModels:
         return configured_models(settings, {} if self.is_drill else os.environ)
+
+    async def readiness(self) -> dict[str, str]:
+        """Return ``not_ready`` as it is once each index was opened."""
+        if opening := self._parts.runtime.index.opening():
+            await asyncio.wait(opening)
+        return self.not_ready()
 
     def not_ready(self) -> dict[str, str]:
         reasons = dict.fromkeys(self._workers.ended(), "this worker has ended")

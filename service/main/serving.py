@@ -69,6 +69,7 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings], 
             if is_first:
                 print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
             is_first = False
+            server.announced.set()
             await _greet(server, data)
             supervisor.ready(f"listening on {server.url}")
             async with background(

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from functools import partial
+from importlib import import_module
 from itertools import islice
 
 import structlog
@@ -27,8 +28,7 @@ from eventstore import (
     execute,
     load,
 )
-from service.assistant.context import Exchange
-from service.assistant.question import Question
+from service.assistant.question import Exchange, Question
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import DAMAGED
 from service.domain.threads.progress import ReplyProgress, progress_of
@@ -125,12 +125,12 @@ class Replier:
             store, views, instance=instance, is_alive=is_alive, crashed=crashed, takes_over=context.takes_over
         )
 
-    async def run(self, *, ready: asyncio.Event | None = None) -> None:
+    async def run(self, *, ready: asyncio.Event | None = None, announced: asyncio.Event | None = None) -> None:
         """Run until cancelled: go on with what dead processes left, and answer whatever is asked here.
 
-        ``ready`` is set once nothing that is asked can be missed. Replies under way when it is cancelled are ended
-        properly for their readers; those that a reader may ask for again are left for the next process, the others
-        recorded as interrupted.
+        ``ready`` is set once nothing that is asked can be missed. Replies begin once ``announced`` is set. Replies
+        under way when it is cancelled are ended properly for their readers; those that a reader may ask for again are
+        left for the next process, the others recorded as interrupted.
         """
         after = await self._store.head()
         async with (
@@ -141,7 +141,7 @@ class Replier:
             await self._orphans.offer_again(after)
             if ready is not None:
                 ready.set()
-            self._imported = replies.create_task(asyncio.to_thread(_import_answer), name="import of the answer")
+            self._imported = replies.create_task(_import_answer(announced), name="import of the answer")
             replies.create_task(self._orphans.watch(after), name="orphaned replies")
             async for batch in batches:
                 for place, recorded in enumerate(batch):
@@ -412,11 +412,13 @@ class Replier:
         return reply_events(question, live, self._context, is_public=is_public)
 
 
-def _import_answer() -> None:
-    """Import what an answer takes, whose expressions take 40 ms to compile: on a thread, once questions are accepted.
-    Replies wait for it; the start and the event loop do not.
+async def _import_answer(announced: asyncio.Event | None) -> None:
+    """Import what an answer takes, whose expressions take 40 ms to compile: on a thread, once the service has said that
+    it listens. Replies wait for it; the start and the event loop do not.
     """
-    import service.workers.reply_events  # noqa: F401
+    if announced is not None:
+        await announced.wait()
+    await asyncio.to_thread(import_module, "service.workers.reply_events")
 
 
 def _up_to(batch: Sequence[RecordedEvent], place: int) -> Sequence[RecordedEvent]:

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant import failures
 from service.assistant.answer import NO_ANSWER, answer
-from service.assistant.context import Exchange
-from service.assistant.question import AnswerSettings, Question
+from service.assistant.question import AnswerSettings, Exchange, Question
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
 from service.domain.search import SearchFilter

@@ -7,7 +7,6 @@ import pytest
 from service.assistant.context import (
     MAX_DIGEST_CHARACTERS,
     MAX_TURNS,
-    Exchange,
     clip,
     fitting,
     mark_for,
@@ -17,6 +16,7 @@ from service.assistant.context import (
     results_text,
     share,
 )
+from service.assistant.question import Exchange
 from service.domain.threads.threads import ContextItem
 from service.domain.tokens import tokens_in
 from service.ports.context_budget import context_budget

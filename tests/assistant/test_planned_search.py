@@ -7,9 +7,8 @@ from contextlib import aclosing
 import pytest
 
 from service.assistant.answer import answer
-from service.assistant.context import Exchange
 from service.assistant.finding.planning import Planner
-from service.assistant.question import AnswerSettings, Question
+from service.assistant.question import AnswerSettings, Exchange, Question
 from service.domain.access.spending import CostBoundReached
 from service.domain.errors import Forbidden, QuotaUsedUp
 from service.domain.model import Usage

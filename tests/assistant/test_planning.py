@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from service.assistant.context import Exchange
 from service.assistant.finding.planning import SCHEMA, Plan, Planned, Planner, needs_plan, plan_in
-from service.assistant.question import Question
+from service.assistant.question import Exchange, Question
 from service.domain.errors import Forbidden, QuotaUsedUp, Unavailable
 from service.domain.model import Usage
 from service.domain.search import Source

@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.assistant.context import Exchange
 from service.assistant.finding.query import is_about_this_page, queries_for
+from service.assistant.question import Exchange
 from service.domain.search import Source
 from service.domain.threads.threads import ContextItem
 

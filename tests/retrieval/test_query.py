@@ -452,3 +452,35 @@ async def test_query_that_meets_damage_reports_it_and_its_domain(indexed):
     await indexed.fill(SITE)
     assert indexed.index.broken() == {}
     assert await indexed.paths("rate limits")
+
+
+async def test_a_query_waits_for_an_index_that_opens_late(site, tmp_path):
+    listening, later = asyncio.Event(), SiteIndexes(tmp_path / "index")
+    try:
+        later.use_after(listening, DOMAIN, str(site.index.served(DOMAIN)))
+        asked = asyncio.create_task(later.search(DOMAIN, "kubernetes"))
+        material = asyncio.create_task(later.find_material(DOMAIN, MaterialRequest(("kubernetes",), budget_tokens=500)))
+        await asyncio.wait([asked, material], timeout=0)
+        assert not asked.done()
+        assert not material.done()
+        listening.set()
+        assert (await asked).sections[0].path == "docs/deploy/kubernetes.md"
+        assert (await material).sections[0].path == "docs/deploy/kubernetes.md"
+        assert not later.opening()
+    finally:
+        await later.close()
+
+
+async def test_an_index_that_opens_late_may_be_gone(indexed):
+    listening = asyncio.Event()
+    indexed.index.use_after(listening, DOMAIN, "none")
+    listening.set()
+    with pytest.raises(NotFound, match="not been indexed"):
+        await indexed.index.search(DOMAIN, "kubernetes")
+
+
+async def test_indexes_close_before_one_opens_late(indexed):
+    indexed.index.use_after(asyncio.Event(), DOMAIN, "none")
+    (opening,) = indexed.index.opening()
+    await indexed.index.close()
+    assert opening.cancelled()

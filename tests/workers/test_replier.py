@@ -42,13 +42,13 @@ class OneModel:
 
 
 @asynccontextmanager
-async def replying(store, views, broadcast, models, *, grace_seconds=0.0):
+async def replying(store, views, broadcast, models, *, grace_seconds=0.0, announced=None):
     index = FakeSearchIndex()
     index.put("guide", {"install.md": "# Install\n\nRun the installer.\n"})
     context = ReplyContext(models, index, grace_seconds=grace_seconds)
     replier = Replier(store, views, broadcast, context, instance="here", is_alive=lambda _: False)
     ready = asyncio.Event()
-    task = asyncio.create_task(replier.run(ready=ready))
+    task = asyncio.create_task(replier.run(ready=ready, announced=announced))
     await ready.wait()
     try:
         yield replier
@@ -78,6 +78,17 @@ async def test_question_of_a_reader_who_left_never_reaches_the_model(store, foll
         await ask(store, "left")  # nobody opened a topic to hear of it
         assert await until(store, "left", "reply-stopped", "reply-completed") == "reply-stopped"
     assert models.model.requests == []
+
+
+async def test_early_question_is_answered_once_all_is_imported(store, followed):
+    models, broadcast, announced = OneModel(), Broadcast(), asyncio.Event()
+    async with replying(store, followed, broadcast, models, announced=announced):
+        broadcast.open("early")
+        await ask(store, "early")
+        assert await until(store, "early", "reply-started") == "reply-started"
+        assert models.model.requests == []
+        announced.set()
+        assert await until(store, "early", "reply-stopped", "reply-completed") == "reply-completed"
 
 
 async def test_a_reader_may_leave_before_the_question_is_recorded(store, followed):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from service.assistant.context import Exchange
+from service.assistant.question import Exchange
 from service.domain.threads.threads import ContextItem
 from service.markup.languages.detection import language_of, sentence_words
 from service.markup.languages.stop_words import question_words

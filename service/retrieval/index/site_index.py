@@ -9,7 +9,7 @@ import json
 import sqlite3
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from math import log1p
 from pathlib import Path
@@ -30,6 +30,7 @@ from service.retrieval.index.explaining import explained
 from service.retrieval.index.section_cache import IndexSections, ReadSection, SectionCache, read_section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
+from service.retrieval.material.asked import Nearness
 from service.retrieval.material.boilerplate import asks_for_history
 from service.retrieval.readers.entries import Entry, decode_entries
 from service.retrieval.search.entries import entry_named, narrowed
@@ -66,10 +67,6 @@ TITLED_PAGES = 20
 """The pages whose titles are compared with a question."""
 NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
-
-
-Nearness = Callable[[Sequence[bytes]], Mapping[bytes, float]]
-"""How near sections, by the hash of their content, are to the question in meaning; of those that are known."""
 
 
 class _PageRow(Struct, frozen=True, array_like=True, gc=False):

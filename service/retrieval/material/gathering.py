@@ -7,20 +7,17 @@ that answers is often not the best by words alone: so a section is judged with i
 
 from collections.abc import Mapping, Sequence, Set
 
-from msgspec import Struct
-
 from service.domain.search import Source
 from service.ports.search_index import Material, MaterialRequest, Section
-from service.retrieval.index.site_index import Nearness, SiteIndex
+from service.retrieval.index.site_index import SiteIndex
 from service.retrieval.material import boilerplate
+from service.retrieval.material.asked import Asked
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
-from service.retrieval.material.sides import sides_of
 from service.retrieval.search.questions.named import signs_of, titles_of
 from service.retrieval.search.ranking import Ranking
 from service.retrieval.search.reader import Reader
 from service.retrieval.search.words import PAGE_SHIFT
 
-MAX_QUERIES = 6
 LEAST_PAGES, MOST_PAGES = 12, 60
 PAGES_A_PAGE = 3
 """Pages that are looked at for each one that was asked for."""
@@ -32,19 +29,6 @@ EXACT = 1.2
 """The score of a section that says several words of the question in a row; the best other one has 1."""
 SAYS_LITTLE = 0.85
 """What is left of a short section's score."""
-
-
-class Asked(Struct, frozen=True):
-    """A query, and how near in meaning sections are to it, where meanings are compared."""
-
-    text: str
-    nearness: Nearness | None = None
-
-
-def queries_of(request: MaterialRequest) -> tuple[str, ...]:
-    """Return the queries, and the sides of a comparison where the request has no more than the question."""
-    queries = tuple(dict.fromkeys(query for query in request.queries if query.strip()))[:MAX_QUERIES]
-    return (*queries, *sides_of(queries[0])) if len(queries) == 1 else queries
 
 
 def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -> Material:

@@ -3,6 +3,8 @@
 An index is a folder that never changes (``service.retrieval.index.build``). ``use`` switches a domain to another one
 between two queries; those under way end on the one that they began with. A broken one is noticed when it is opened, by
 its sums, or when a query fails on it; it then answers no more, and ``on_broken`` is called to make another.
+
+The modules that read an index take 20 ms to import: that is done on the threads, when the first index is opened.
 """
 
 import asyncio
@@ -11,13 +13,15 @@ import shutil
 import sqlite3
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from service.domain.errors import Invalid, NotFound, Unavailable
+import structlog
+
+from service.domain.errors import Invalid, NotFound, ServiceError, Unavailable
 from service.domain.projects.values import DOMAIN
 from service.domain.search import SearchFilter, Source
 from service.domain.sites import Skipped
@@ -31,11 +35,15 @@ from service.ports.search_index import (
     SiteLinks,
 )
 from service.retrieval.index.atomic_folder import is_whole
-from service.retrieval.index.check import SiteCheck
-from service.retrieval.index.section_cache import IndexSections, SectionCache
-from service.retrieval.index.site_index import SiteIndex
-from service.retrieval.material.gathering import Asked, gather, queries_of, sections_at
-from service.retrieval.search.meaning import Meaning
+
+if TYPE_CHECKING:
+    from service.retrieval.index.check import SiteCheck
+    from service.retrieval.index.section_cache import IndexSections, SectionCache
+    from service.retrieval.index.site_index import SiteIndex
+    from service.retrieval.material.asked import Asked
+    from service.retrieval.search.meaning import Meaning
+
+log = structlog.get_logger()
 
 MAX_OPEN = 64
 """Connections that wait for a query, over all domains."""
@@ -58,7 +66,7 @@ class IndexBroken(Unavailable):
 class _Served:
     """An index and its idle connections. Read and changed under the lock of ``SiteIndexes``."""
 
-    def __init__(self, folder: Path, sections: IndexSections) -> None:
+    def __init__(self, folder: Path, sections: "IndexSections") -> None:
         self.folder = folder
         self.sections = sections
         self.idle: list[SiteIndex] = []
@@ -75,15 +83,16 @@ class SiteIndexes:
     """
 
     def __init__(
-        self, root: Path, *, threads: int = 2, max_open: int = MAX_OPEN, meaning: Meaning | None = None
+        self, root: Path, *, threads: int = 2, max_open: int = MAX_OPEN, meaning: "Meaning | None" = None
     ) -> None:
         self._max_open = max_open
         self._meaning = meaning
         self._root = root
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="search")
         self._lock = threading.Lock()
-        self._sections = SectionCache()
+        self._sections: SectionCache | None = None
         self._served: dict[str, _Served] = {}  # the least recently asked first
+        self._opening: dict[str, asyncio.Task[None]] = {}
         self._broken: dict[str, str] = {}
         self.on_broken: Callable[[str], None] | None = None  # called on the event loop, with the domain
 
@@ -102,6 +111,24 @@ class SiteIndexes:
         not whole (``index_broken``); the domain then stays with the one it had.
         """
         await self._run(self._use, domain, self.path_of(domain, name))
+
+    def use_after(self, moment: asyncio.Event, domain: str, name: str) -> None:
+        """Do what ``use`` does once the moment has come; queries about the domain wait for that.
+        An index that cannot be used is logged.
+        """
+        self._opening[domain] = asyncio.create_task(self._use_after(moment, domain, name), name=f"open {domain}")
+
+    async def _use_after(self, moment: asyncio.Event, domain: str, name: str) -> None:
+        await moment.wait()
+        try:
+            await self.use(domain, name)
+        except ServiceError as error:  # removed: a newer one follows, or it is built again
+            log.info("index not served", domain=domain, code=error.code)
+        del self._opening[domain]  # one that failed otherwise stays: its error is for those who ask
+
+    def opening(self) -> Collection[asyncio.Task[None]]:
+        """Return a task for each index that ``use_after`` has still to open."""
+        return tuple(self._opening.values())
 
     def broken(self) -> Mapping[str, str]:
         """Domains that had an index and have none now, and why."""
@@ -157,16 +184,19 @@ class SiteIndexes:
         )
 
     async def find_material(self, domain: str, request: MaterialRequest) -> Material:
+        await self._until_open(domain)
+        from service.retrieval.material.asked import Asked, queries_of  # imported already, with the first index
+
         asked = [
             Asked(query, await self._meaning.nearness(domain, query) if self._meaning is not None else None)
             for query in queries_of(request)
         ]
-        return await self._asked(domain, lambda index: gather(index, request, asked))
+        return await self._asked(domain, lambda index: _gathered(index, request, asked))
 
     async def sections_at(
         self, domain: str, sources: Sequence[Source], *, readers: Sequence[str] | None = None
     ) -> tuple[Section | None, ...]:
-        return await self._asked(domain, lambda index: sections_at(index, sources, readers))
+        return await self._asked(domain, lambda index: _sections_at(index, sources, readers))
 
     async def hashes(self, domain: str) -> dict[bytes, int]:
         """Return the content hashes of all sections of the domain, each with a section that has it."""
@@ -176,7 +206,7 @@ class SiteIndexes:
         """Files of the domain that are not in its index, and why."""
         return await self._asked(domain, lambda index: index.skipped())
 
-    async def check(self, domain: str) -> SiteCheck:
+    async def check(self, domain: str) -> "SiteCheck":
         """Return how well the domain's site was read."""
         return await self._asked(domain, lambda index: index.check())
 
@@ -204,7 +234,12 @@ class SiteIndexes:
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         return await self._asked(domain, lambda index: index.read_page(path, readers))
 
-    async def _asked(self, domain: str, ask: Callable[[SiteIndex], _T]) -> _T:
+    async def _until_open(self, domain: str) -> None:
+        if (opening := self._opening.get(domain)) is not None:
+            await asyncio.shield(opening)
+
+    async def _asked(self, domain: str, ask: "Callable[[SiteIndex], _T]") -> _T:
+        await self._until_open(domain)
         try:
             return await self._run(self._ask, domain, ask)
         except IndexBroken:
@@ -214,6 +249,9 @@ class SiteIndexes:
 
     async def close(self) -> None:
         """Wait for the queries under way, then close every file."""
+        for task in self._opening.values():
+            task.cancel()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
         if self._meaning is not None:
             self._meaning.close()
@@ -233,7 +271,7 @@ class SiteIndexes:
             now = self._served.get(domain)
             if now is not None and now.folder == folder:
                 return
-        sections = self._sections.of_index()
+        sections = self._section_cache().of_index()
         try:
             first = _opened(folder, sections, check=True)
         except Invalid as error:
@@ -253,7 +291,14 @@ class SiteIndexes:
             index.close()
         _remove_older(folder)
 
-    def _ask(self, domain: str, ask: Callable[[SiteIndex], _T]) -> _T:
+    def _section_cache(self) -> "SectionCache":
+        from service.retrieval.index.section_cache import SectionCache
+
+        with self._lock:
+            self._sections = self._sections or SectionCache()
+            return self._sections
+
+    def _ask(self, domain: str, ask: "Callable[[SiteIndex], _T]") -> _T:
         while True:
             with self._lock:
                 served = self._served.pop(domain, None)
@@ -281,7 +326,7 @@ class SiteIndexes:
                 each.close()
 
     @contextmanager
-    def _borrowed(self, served: _Served) -> Iterator[SiteIndex]:
+    def _borrowed(self, served: _Served) -> "Iterator[SiteIndex]":
         with self._lock:
             index = served.idle.pop() if served.idle else None
             served.busy += 1
@@ -299,7 +344,7 @@ class SiteIndexes:
             for each in (*closing, *([index] if index is not None else ())):
                 each.close()
 
-    def _surplus(self) -> list[SiteIndex]:
+    def _surplus(self) -> "list[SiteIndex]":
         """Idle connections over the limit, of the domains that were asked longest ago."""
         over = sum(len(served.idle) for served in self._served.values()) - self._max_open
         closing: list[SiteIndex] = []
@@ -308,17 +353,33 @@ class SiteIndexes:
                 closing.append(served.idle.pop())
         return closing
 
-    def _retire(self, served: _Served) -> list[SiteIndex]:
+    def _retire(self, served: _Served) -> "list[SiteIndex]":
         served.retired = True
         served.sections.close()
         closing, served.idle = served.idle, []
         return closing
 
 
+def _gathered(index: "SiteIndex", request: MaterialRequest, asked: "Sequence[Asked]") -> Material:
+    from service.retrieval.material.gathering import gather
+
+    return gather(index, request, asked)
+
+
+def _sections_at(
+    index: "SiteIndex", sources: Sequence[Source], readers: Sequence[str] | None
+) -> tuple[Section | None, ...]:
+    from service.retrieval.material.gathering import sections_at
+
+    return sections_at(index, sources, readers)
+
+
 _BROKEN = "This site's index is damaged; it is being rebuilt."
 
 
-def _opened(folder: Path, sections: IndexSections, *, check: bool) -> SiteIndex:
+def _opened(folder: Path, sections: "IndexSections", *, check: bool) -> "SiteIndex":
+    from service.retrieval.index.site_index import SiteIndex
+
     if not folder.is_dir():
         raise NotFound("This site has not been indexed yet.", code="not_indexed")
     if check and not is_whole(folder):

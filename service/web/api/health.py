@@ -67,7 +67,7 @@ async def healthz(_request: web.Request) -> web.Response:
 )
 async def readyz(request: web.Request) -> web.Response:
     """200 when all is well; 503 with what is not, and why."""
-    reasons = request.app[READINESS]()
+    reasons = await request.app[READINESS]()
     body = Readiness("not ready" if reasons else "ready", reasons, request.app[BEHIND](), request.app[MODEL_NAMES])
     headers = {"Retry-After": str(RETRY_SECONDS)} if reasons else None
     return json_response(body, status=503 if reasons else 200, headers=headers)

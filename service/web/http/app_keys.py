@@ -1,7 +1,7 @@
 """Every typed key of the application: what handlers find in ``request.app``."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
@@ -24,7 +24,7 @@ JOB_READER: web.AppKey[JobReader] = web.AppKey("JOB_READER")
 INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")
 KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
 """A follow-up must carry its thread's key."""
-READINESS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("READINESS")
+READINESS: web.AppKey[Callable[[], Awaitable[dict[str, str]]]] = web.AppKey("READINESS")
 """What is not ready: name to reason; empty when all is well."""
 BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
 """Sites whose index is older than it should be, and why."""

@@ -99,11 +99,11 @@ class Indexer:
         self._sites: dict[str, _Wanted] = {}
         """By domain, what is behind."""
 
-    async def load(self) -> None:
-        """Serve every index that is there."""
+    async def load(self, announced: asyncio.Event) -> None:
+        """Serve every index that is there, once the service has said that it listens."""
         for site in await list_sites(self._views):
             if site.file is not None:
-                await self._serve(site.view.domain, site.file)
+                self._index.use_after(announced, site.view.domain, site.file)
 
     async def _serve(self, domain: str, file: str) -> None:
         try:
@@ -122,6 +122,7 @@ class Indexer:
         """Run until cancelled: index what wants it now, then whatever is asked for."""
         after = await self._store.head()
         await wait_for_rebuild(self._views, after)
+        await asyncio.gather(*map(asyncio.shield, self._index.opening()))  # a stop ends no query that waits
         async with asyncio.TaskGroup() as group:
 
             def want(domain: str) -> None:

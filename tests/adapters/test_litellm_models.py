@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import textwrap
 
 import msgspec
 import pytest
@@ -231,3 +232,31 @@ async def test_llama_tokens_are_counted_without_the_network():
     chosen = library.module.utils._select_tokenizer(model="groq/llama-3.3-70b-versatile")
     assert chosen["type"] == "openai_tokenizer"
     assert library.module.disable_hf_tokenizer_download
+
+
+@pytest.mark.slow
+def test_event_loop_does_not_import_a_providers_client():
+    code = textwrap.dedent("""
+        import asyncio, sys, threading
+        from service.adapters.models.configured import ConfiguredModels, ModelSettings
+
+        class OnTheLoop:
+            found = set()
+
+            def find_spec(self, name, path=None, target=None):
+                if threading.current_thread() is threading.main_thread():
+                    self.found.add(name)
+
+        async def prepare():
+            given = ModelSettings(alias="given", model="openai/any", api_base="http://127.0.0.1:9")
+            chosen = ConfiguredModels((given,), builtin_agent=None, builtin_assistant=None, env={})
+            sys.meta_path.insert(0, OnTheLoop())
+            await chosen.prepare()
+            print(sorted(OnTheLoop.found & {"openai.resources", "tiktoken.load", "anyio._backends._asyncio"}))
+            print("openai.resources" in sys.modules)
+            await chosen.close()
+
+        asyncio.run(prepare())
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[]", "True"]

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of
-from service.adapters.models.library import Library, load
+from service.adapters.models.library import Library, import_for_calls, load
 from service.adapters.models.messages import continued, in_openai_form, mark_for_cache
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.parameters import chosen_parameters
@@ -355,7 +355,7 @@ class LitellmModel:
         return {self._key(), *secrets_of(self._env)}
 
     async def _learn(self, library: Library) -> "_Facts":
-        if self._facts is None:  # in a thread: for models of Ollama litellm asks its server, and waits for it
+        if self._facts is None:  # in a thread: it imports, and for models of Ollama litellm asks its server and waits
             self._facts = await asyncio.to_thread(_learn, library, self._spec, self._secrets())
         return self._facts
 
@@ -431,6 +431,7 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
     window_tokens = info.get("max_input_tokens") or info.get("max_tokens") or USUAL_WINDOW_TOKENS
     supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
     client = library.client if provider in _TAKE_A_CLIENT else None
+    import_for_calls(of_openai=client is None)
     return _Facts(
         provider=provider,
         model=model,

@@ -49,6 +49,7 @@ _SPELLED = re.compile(rf"(?<![\w-])(?P<word>{'|'.join(_WORDS)})(?![\w])(?:[ -](?
 _DIGIT = re.compile(r"\d")
 _LETTERS = re.compile(r"\w+")
 """Whole words: a text without a word of a pattern is not searched for it, which costs ten times as much."""
+_SPELLING = frozenset((*_WORDS, *_PERIODS))
 
 
 class Number(Struct, frozen=True, gc=False):
@@ -94,7 +95,10 @@ def numbers_in(text: str) -> Iterator[Number]:
             keys = frozenset(str(int(float(key) * 1000)) for key in keys if key.count(".") < 2)
         end = match.end("plus") if match["plus"] else match.end("digits")
         yield _number(match, keys, match["unit"] or "", end)
-    words = set(_LETTERS.findall(text.lower()))
+    found = _LETTERS.findall(text.lower())
+    if _SPELLING.isdisjoint(found):  # nearly always
+        return
+    words = set(found)
     for match in () if words.isdisjoint(_WORDS) else _SPELLED.finditer(text):
         if (digits := _WORDS.get(match["word"].lower())) is None:
             continue  # a Turkish i: only to the expression is it the same letter

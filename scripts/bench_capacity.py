@@ -215,8 +215,11 @@ def main() -> None:
         command(data, "index", "bench")
         token = command(data, "key", "create", "--kind", "assistant", "--domain", "bench")["token"]
         headers = {"Authorization": f"Bearer {token}"}
-        many = str(max(STREAMS, options.streams) + 500)
-        raised = {"DOCSMITH_SERVER__MAX_CONNECTIONS": many, "DOCSMITH_ASSISTANT__CONCURRENT_REPLIES": many}
+        many = max(STREAMS, options.streams) + 500
+        raised = {
+            "DOCSMITH_SERVER__MAX_CONNECTIONS": str(many),
+            "DOCSMITH_ASSISTANT__CONCURRENT_REPLIES": str(many * 4 // 3 + 1),  # one organization gets three quarters
+        }
         path = "/discovery/v2/assistant/bench/message"
         if not options.no_rates:
             rated, carried = _rates(stack, data, headers, path)

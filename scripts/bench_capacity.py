@@ -38,7 +38,7 @@ OPENING = 50
 BEGIN_SECONDS = 300.0
 """The time after which a reply that has not begun is taken for a failure."""
 ENDING_SECONDS = 600.0
-TOLD_SECONDS = 15.0
+PROGRESS_SECONDS = 15.0
 FLOWING = 250
 """Replies at once, where tokens a second are counted."""
 FIRST_RATE, FASTER, SECONDS = 1_000, 1.25, 6.0
@@ -88,7 +88,7 @@ def _completion() -> dict[str, Any]:
 async def _open(carrier: Carrier, streams: int, until: float) -> list[Reader]:
     """Begin replies until there are enough, or the time is over."""
     readers: list[Reader] = []
-    told = time.monotonic()
+    reported_at = time.monotonic()
     while len(readers) < streams and time.monotonic() < until:
         some = min(OPENING, streams - len(readers))
         opened = [await read(carrier.url, carrier.body(), carrier.headers) for _ in range(some)]
@@ -99,8 +99,8 @@ async def _open(carrier: Carrier, streams: int, until: float) -> list[Reader]:
         if refused is not None:
             raise RuntimeError(f"a reply did not begin: {refused!r}")
         readers += opened
-        if time.monotonic() - told > TOLD_SECONDS:
-            told = time.monotonic()
+        if time.monotonic() - reported_at > PROGRESS_SECONDS:
+            reported_at = time.monotonic()
             _tell(f"{len(readers):,} more replies open, {peak_mb(carrier.process.pid):,.0f} MB")
     return readers
 

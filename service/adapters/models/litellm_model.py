@@ -25,7 +25,7 @@ from service.adapters.models.messages import continued, in_openai_form, mark_for
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.parameters import chosen_parameters
 from service.adapters.models.patterns import Patterns, RequestPattern, kind_of, pattern_of, rehearsals_of
-from service.adapters.models.sources import LitellmSource, ProviderSource, Source, told
+from service.adapters.models.sources import LitellmSource, ProviderSource, Source, failure_of
 from service.adapters.models.streams import (
     ChatCompletionsReader,
     Ending,
@@ -299,7 +299,7 @@ class LitellmModel:
             return await library.module.acompletion(**self._arguments(facts, request), **more)
         except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
             # Not "from error": its frames and request hold the prompt and the key.
-            raise told(error, exchange, self._spec, self._secrets()) from None
+            raise failure_of(error, exchange, self._spec, self._secrets()) from None
         finally:
             exchange.is_asked = True
             EXCHANGE.reset(token)

@@ -13,7 +13,7 @@ from service.adapters.models.streams import Ending, StreamReader, Tokens, ToolCa
 from service.domain.errors import ServiceError, Unavailable
 
 
-def told(error: BaseException, exchange: Exchange, spec: ModelSettings, secrets: Collection[str]) -> Exception:
+def failure_of(error: BaseException, exchange: Exchange, spec: ModelSettings, secrets: Collection[str]) -> Exception:
     """Our error for litellm's, by what the exchange knows of it. Raises ContentRefused."""
     return exchange.failure or error_of(
         error,
@@ -112,7 +112,7 @@ class LitellmSource:
         except TimeoutError:
             raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
         except Exception as error:  # noqa: BLE001  as in _ask
-            raise told(error, self._exchange, self._spec, self._secrets) from None
+            raise failure_of(error, self._exchange, self._spec, self._secrets) from None
         if chunk is None:
             return None
         self._seconds = self._spec.idle_timeout_seconds

@@ -247,9 +247,9 @@ class Judge:
         number = piece.number
         if number is None:
             return VALUES[piece.text.casefold()] in segment.values and piece.text.casefold() not in segment.values
-        told = [one.number for one in prose.pieces if one.number is not None]
+        numbers = [one.number for one in prose.pieces if one.number is not None]
         return any(
-            not any(other.agrees_with(own) for own in told)
+            not any(other.agrees_with(own) for own in numbers)
             and (number.dimension == other.dimension or not (number.dimension and other.dimension))
             for other in segment.numbers
         )

@@ -12,7 +12,7 @@ from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
 from service.commands.keys import NewKey, change_key, create_key, revoke_key
-from service.domain.access.keys import LIFETIMES_DAYS, ChangeKey
+from service.domain.access.keys import LIFETIMES_DAYS, SCOPES, ChangeKey
 from service.domain.errors import Invalid, NotFound
 from service.queries.keys import get_key, list_keys
 from service.queries.read_models import catch_up
@@ -43,11 +43,18 @@ _lists = together(
     "An assistant key may be public: it asks about the sites that it names.",
     examples=[
         "key create --kind admin --expires-days 90 --address 192.0.2.0/24",
+        "key create --kind admin --scope read --name Reports",
         "key create --kind assistant --domain guide --origin https://docs.example.com",
     ],
 )
 @click.option("--kind", type=Choice(("admin", "assistant")), required=True, help="which of the two APIs it opens")
 @click.option("--domain", multiple=True, help="a site that an assistant key serves; repeatable")
+@click.option(
+    "--scope",
+    type=Choice(SCOPES),
+    default="all",
+    help="what an admin key may do: read; jobs, which reads too; or all (default: all)",
+)
 @click.option("--name", default="", help="what it is for, for the list (default: by its kind)")
 @click.option("--expires-days", type=Choice(LIFETIMES_DAYS), help="when it expires (default: never)")
 @_lists
@@ -70,6 +77,7 @@ async def create_key_(runtime: Runtime, options: Options, output: Output) -> int
         expires_at=now() + timedelta(days=options.expires_days) if options.expires_days else None,
         allowed_addresses=tuple(options.address or ()),
         allowed_origins=tuple(options.origin or ()),
+        scope=options.scope,
     )
     created = await create_key(runtime.store, runtime.views, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
@@ -83,12 +91,12 @@ async def list_keys_(runtime: Runtime, _options: Options, output: Output) -> int
     keys = await list_keys(runtime.views)
     cells = [
         (
-            key.id, key.kind, key.name, f"…{key.last_four}", ",".join(key.domains) or "-",
+            key.id, key.kind, key.scope or "-", key.name, f"…{key.last_four}", ",".join(key.domains) or "-",
             key.used_at[:10] if key.used_at else "never", _status(key),
         )
         for key in keys
     ]  # fmt: skip
-    head = ("ID", "KIND", "NAME", "ENDS IN", "DOMAINS", "LAST USED", "STATE")
+    head = ("ID", "KIND", "SCOPE", "NAME", "ENDS IN", "DOMAINS", "LAST USED", "STATE")
     output.result({"keys": keys}, table(head, cells))
     return DONE
 
@@ -147,6 +155,8 @@ def _shown(row: KeyView) -> str:
         ("last used", f"{row.used_at[:13].replace('T', ' ')}:00 UTC" if row.used_at else "never"),
         ("addresses", ", ".join(row.allowed_addresses) or "any"),
     ]
+    if row.scope is not None:
+        lines.append(("scope", row.scope))
     if row.kind == "assistant":
         lines += [("domains", ", ".join(row.domains)), ("origins", origins or "any: every website may use this key")]
     return "\n".join(f"{name + ':':14}{value}" for name, value in lines)

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from eventstore import EventStore, Metadata, Views, execute
-from service.domain.access.keys import ChangeKey, CreateKey, KeyKind, NoteUse, RevokeKey
+from service.domain.access.keys import ChangeKey, CreateKey, KeyKind, KeyScope, NoteUse, RevokeKey
 from service.domain.errors import NotFound
 from service.queries.organizations import get_organization
 from service.queries.sites import get_site
@@ -22,6 +22,7 @@ class NewKey(Struct, frozen=True):
     expires_at: datetime | None = None
     allowed_addresses: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    scope: KeyScope = "all"
 
 
 class CreatedKey(Struct, frozen=True):

@@ -12,7 +12,7 @@ from service.streams import KEYS, decoded
 
 
 class KeysView:
-    name = "keys-2"
+    name = "keys-3"
     tables = """
         CREATE TABLE keys (
             id TEXT PRIMARY KEY,
@@ -27,8 +27,10 @@ class KeysView:
             created_at TEXT NOT NULL,
             expires_at TEXT,
             used_at TEXT,
-            revoked_at TEXT
+            revoked_at TEXT,
+            scope TEXT NOT NULL
         ) STRICT;
+        CREATE INDEX keys_by_organization ON keys (organization_id, created_at, id);
     """
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
@@ -36,11 +38,12 @@ class KeysView:
             match event:
                 case KeyCreated() as made:
                     db.execute(
-                        "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+                        "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
                         (
                             key_id, made.digest, made.kind, made.organization_id, made.name, made.last_four,
                             json.dumps(made.domains), json.dumps(made.allowed_addresses),
                             json.dumps(made.allowed_origins), made.created_at.isoformat(), _text(made.expires_at),
+                            made.scope,
                         ),
                     )  # fmt: skip
                 case KeyChanged(name=name, allowed_addresses=addresses, allowed_origins=origins):

@@ -17,7 +17,7 @@ from service.views.keys import KeyView
 
 COLUMNS = (
     "id, kind, organization_id, name, last_four, domains, allowed_addresses, allowed_origins, created_at, expires_at,"
-    " used_at, revoked_at"
+    " used_at, revoked_at, scope"
 )
 
 
@@ -40,7 +40,9 @@ def _view(row: sqlite3.Row, at: datetime) -> KeyView:
     key = Key(
         row["kind"], row["organization_id"], row["name"], values["domains"], values["allowed_addresses"],
         values["allowed_origins"], times["expires_at"], times["used_at"], times["revoked_at"],
+        row["scope"],
     )  # fmt: skip
+    values["scope"] = row["scope"] if row["kind"] == "admin" else None
     return KeyView(
         **{**values, **{name: time and timestamp(time) for name, time in times.items()}, "status": key.status(at)}
     )

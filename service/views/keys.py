@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from service.domain.access.keys import KeyKind
+from service.domain.access.keys import KeyKind, KeyScope
 from service.views.fields import Timestamp, described
 
 KeyStatus = Literal["in_force", "expired", "revoked"]
@@ -26,3 +26,9 @@ class KeyView(Struct, frozen=True, rename="camel"):
     expires_at: Annotated[Timestamp | None, described("When it ends; null for never.")]
     used_at: Annotated[Timestamp | None, described("When it was last used, to the hour.")]
     revoked_at: Annotated[Timestamp | None, described("When it was revoked.")]
+    scope: Annotated[
+        KeyScope | None,
+        described(
+            "What an admin key may do: `read`, `jobs` (read, and change jobs) or `all`. Null for an assistant key."
+        ),
+    ]

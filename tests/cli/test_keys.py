@@ -31,12 +31,19 @@ def test_the_lists_of_a_key_are_kept_in_one_form_and_replaced(service):
     assert made["token"][-4:] in said
 
 
+def test_admin_key_has_the_scope_that_was_chosen(service):
+    made = service.cli("key", "create", "--kind", "admin", "--scope", "jobs")
+    assert service.cli("key", "show", made["id"])["scope"] == "jobs"
+    assert "scope:        jobs" in service.run("key", "show", made["id"]).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("create", "--kind", "admin", "--origin", "https://x.example"), "browser"),
         (("create", "--kind", "admin", "--address", "example.com"), "192.0.2.0/24"),
         (("create", "--kind", "assistant", "--domain", "kite", "--origin", "*.com"), "https://*.example.com"),
+        (("create", "--kind", "assistant", "--domain", "kite", "--scope", "read"), "has no scope"),
         (("show", "nothing"), "docsmith key list"),
         (("update", "nothing", "--name", "x"), "docsmith key list"),
     ],

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from service.domain.access.keys import (
     BASE62,
@@ -67,6 +68,7 @@ def test_the_token_itself_is_not_in_the_event():
     [
         create("assistant"),
         create("admin", domains=("docs",)),
+        replace(create("assistant", domains=("docs",)), scope="read"),
         create(expires_at=NOW - timedelta(days=1)),
         create("admin", token=new_key_token("assistant")),
     ],

@@ -81,10 +81,11 @@ def test_every_route_is_described_or_is_no_part_of_the_api():
     assert {path for path in rest if not path.startswith(NOT_OF_THE_API)} == set()
 
 
-def test_assistant_may_be_asked_without_a_key():
+def test_each_operation_names_its_key_and_scope():
     for methods in description()["paths"].values():
-        for operation in methods.values():
-            wants = {"Assistant": [{}, {"assistant": []}], "Agent": [{"admin": []}]}.get(operation["tags"][0])
+        for method, operation in methods.items():
+            agent = [{"admin": ["read" if method == "get" else "jobs"]}]
+            wants = {"Assistant": [{}, {"assistant": []}], "Agent": agent}.get(operation["tags"][0])
             assert wants is None or operation["security"] == wants, operation["operationId"]
 
 

@@ -103,6 +103,7 @@ async def entrance(data: Path, settings: AdmissionSettings | None = None) -> Asy
             app[STORE], app[VIEWS] = store, views
             admission.install(app)
             app.router.add_route("*", "/v2/agent/{projectId}/job", agent)
+            app.router.add_route("*", "/v2/other/{projectId}", agent)
             app.router.add_route("*", "/discovery/v2/assistant/{domain}/message", assistant)
             app.router.add_post("/discovery/v1/assistant/{domain}/message", assistant)
             app.router.add_get("/much", much)

@@ -140,6 +140,39 @@ def test_a_key_opens_what_the_model_says(steps, elsewhere):
     asyncio.run(play(steps, elsewhere))
 
 
+@pytest.mark.parametrize(
+    ("scope", "method", "path", "status"),
+    [
+        ("read", "GET", "/v2/agent/alpha/job", 200),
+        ("read", "POST", "/v2/agent/alpha/job", 403),
+        ("read", "POST", "/v2/agent/nowhere/job", 403),
+        ("jobs", "GET", "/v2/agent/alpha/job", 200),
+        ("jobs", "POST", "/v2/agent/alpha/job", 200),
+        ("jobs", "POST", "/v2/other/alpha", 403),
+        ("jobs", "DELETE", "/v2/other/alpha", 403),
+        ("all", "POST", "/v2/other/alpha", 200),
+    ],
+)
+async def test_key_opens_what_its_scope_includes(tmp_path, scope, method, path, status):
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        headers = {"Authorization": f"Bearer {await entry.key(scope=scope)}"}
+        async with http.request(method, entry.url + path, headers=headers, json={}) as response:
+            assert response.status == status
+            assert status == 200 or (await response.json())["code"] == "scope_not_allowed"
+
+
+@pytest.mark.parametrize(("scope", "service", "status"), [
+    ("read", "git-upload-pack", 200), ("read", "git-receive-pack", 403), ("jobs", "git-receive-pack", 403),
+    ("all", "git-receive-pack", 200),
+])  # fmt: skip
+async def test_git_push_needs_the_widest_scope(tmp_path, scope, service, status):
+    async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
+        basic = base64.b64encode(f"docsmith:{await entry.key(scope=scope)}".encode()).decode()
+        url = f"{entry.url}/git/alpha?service={service}"
+        async with http.get(url, headers={"Authorization": f"Basic {basic}"}) as response:
+            assert response.status == status
+
+
 async def test_missing_things_and_those_of_others_are_answered_alike(tmp_path):
     async with entrance(tmp_path) as entry, aiohttp.ClientSession() as http:
         token = await entry.key(organization="two")

@@ -21,11 +21,15 @@ from service.domain.organizations import checked_name
 
 KeyKind = Literal["admin", "assistant"]
 KeyStatus = Literal["in_force", "expired", "revoked"]
+KeyScope = Literal["read", "jobs", "all"]
+"""Which requests an admin key opens: those that read; jobs too; everything. An assistant key has no scope."""
 
 PREFIXES: dict[KeyKind, str] = {"assistant": "docsmith_dsc_", "admin": "docsmith_"}
 """In the order in which to test them: the assistant's prefix begins with the admin's."""
 RANDOM_CHARACTERS = 30
 CHECKSUM_CHARACTERS = 6
+SCOPES: tuple[KeyScope, ...] = ("read", "jobs", "all")
+"""Each includes those before it."""
 LIFETIMES_DAYS = (7, 30, 60, 90)
 """Lifetimes to choose from, in days; a key may also be valid without end."""
 USE_NOTED_EVERY = timedelta(hours=1)
@@ -48,6 +52,7 @@ class KeyCreated(Event, frozen=True, tag="key-created"):
     """Networks, such as ``192.0.2.0/24``, from which alone it may be used; empty for any."""
     allowed_origins: tuple[str, ...] = ()
     """Web origins that may use an assistant key, such as ``https://*.example.com``; empty for any."""
+    scope: KeyScope = "all"
 
 
 class KeyChanged(Event, frozen=True, tag="key-changed"):
@@ -82,6 +87,7 @@ class CreateKey(Struct, frozen=True):
     expires_at: datetime | None = None
     allowed_addresses: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    scope: KeyScope = "all"
 
 
 class ChangeKey(Struct, frozen=True):
@@ -119,6 +125,11 @@ class Key(Struct, frozen=True):
     used_at: datetime | None = None
     """To the hour."""
     revoked_at: datetime | None = None
+    scope: KeyScope = "all"
+
+    def opens(self, needed: KeyScope) -> bool:
+        """Return whether the key's scope includes the scope that a request needs."""
+        return SCOPES.index(needed) <= SCOPES.index(self.scope)
 
     def status(self, at: datetime) -> KeyStatus:
         if self.revoked_at is not None:
@@ -158,6 +169,8 @@ def _created(new: CreateKey) -> KeyCreated:
         raise Invalid("The token does not have the form of its kind.")
     if (new.kind == "assistant") != bool(new.domains):
         raise Invalid("An assistant key names the domains that it serves; an admin key names none.")
+    if new.kind == "assistant" and new.scope != "all":
+        raise Invalid(f"An assistant key has no scope: {new.scope}. Leave it out.")
     if new.expires_at is not None and new.expires_at <= new.now:
         raise Invalid("A key cannot expire before it is made.")
     return KeyCreated(
@@ -171,6 +184,7 @@ def _created(new: CreateKey) -> KeyCreated:
         expires_at=new.expires_at,
         allowed_addresses=checked_networks(new.allowed_addresses),
         allowed_origins=_origins_of(new.kind, new.allowed_origins),
+        scope=new.scope,
     )
 
 
@@ -189,7 +203,7 @@ def evolve(state: KeyState, event: KeyEvent) -> KeyState:
         case KeyCreated() as made:
             return Key(
                 made.kind, made.organization_id, made.name, made.domains, made.allowed_addresses, made.allowed_origins,
-                made.expires_at,
+                made.expires_at, scope=made.scope,
             )  # fmt: skip
         case KeyChanged() as changed:
             assert isinstance(state, Key)

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from service.web.api.operations import Answer, Notice, Operation, Parameter, SchemaOf, Tag
 from service.web.http.problems import TITLES, ProblemDetails
+from service.web.http.scopes import scope_of_route
 from service.web.pages.manual import explained_errors
 
 SECURITY = {
@@ -116,6 +117,8 @@ def common_errors(operation: Operation) -> dict[int, tuple[str, ...]]:
     if operation.key is not None:
         errors[401] = ("unauthorized", "key_expired")
         errors[403] = ("wrong_key_kind", "forbidden", "address_not_allowed", "origin_not_allowed")
+        if operation.key == "admin":
+            errors[403] += ("scope_not_allowed",)
     if operation.body is not None:
         errors[400] = ("invalid_request", "invalid_json")
         errors[408] = ("body_too_slow",)
@@ -213,7 +216,8 @@ def _operation(operation: Operation, operations: Sequence[Operation], schema_of:
     made: dict[str, Any] = {"operationId": operation.id, "tags": [operation.tag], "summary": operation.summary}
     if operation.description:
         made["description"] = operation.description
-    made["security"] = [{operation.key: []}] if operation.key else []
+    roles = [scope_of_route(operation.method, operation.path)] if operation.key == "admin" else []
+    made["security"] = [{operation.key: roles}] if operation.key else []
     if operation.key == "assistant":
         made["security"].insert(0, {})  # for public sites
     if operation.is_deprecated:

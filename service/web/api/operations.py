@@ -16,6 +16,8 @@ SchemaOf = Any
 """A type that msgspec can describe."""
 
 KeyName = Literal["admin", "assistant"]
+OF_ORGANIZATIONS = "/v2/"
+"""Beginning of the paths that admin keys open, besides those of a project."""
 
 
 class Parameter(Struct, frozen=True):
@@ -79,7 +81,7 @@ class Operation(Struct, frozen=True):
 
     @property
     def key(self) -> KeyName | None:
-        if "{projectId}" in self.path:
+        if "{projectId}" in self.path or self.path.startswith(OF_ORGANIZATIONS):
             return "admin"
         return "assistant" if "{domain}" in self.path else None
 

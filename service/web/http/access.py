@@ -25,6 +25,7 @@ from service.web.http.connections import Connection
 from service.web.http.limits import attach_quota
 from service.web.http.problems import ACTOR
 from service.web.http.revocation import REVOKED
+from service.web.http.scopes import scope_needed
 from service.workers.admission.key_uses import KeyUses
 
 KEY_DIRECTORY: web.AppKey[KeyDirectory] = web.AppKey("KEY_DIRECTORY")
@@ -113,10 +114,17 @@ def _let_in(request: web.Request, key: KnownKey, at: datetime) -> None:
     request.app[KEY_USES].note(key, at)
 
 
-async def project_for(request: web.Request) -> ProjectView:
-    """The project that the path names, for a caller with an admin key of its organization."""
+async def admin_key(request: web.Request) -> KnownKey:
+    """Return the caller's admin key, whose scope includes the request. Raise Unauthorized, Forbidden."""
     key = await authenticate(request)
     _require_kind(key, "admin")
+    _require_scope(request, key)
+    return key
+
+
+async def project_for(request: web.Request) -> ProjectView:
+    """The project that the path names, for a caller with an admin key of its organization."""
+    key = await admin_key(request)
     projects, project_id = request.app[PROJECT_DIRECTORY], request.match_info["projectId"]
     project = projects.known(project_id, key.state.organization_id) or await projects.by_id(
         project_id, key.state.organization_id
@@ -178,9 +186,17 @@ def _require_kind(key: KnownKey, kind: Literal["admin", "assistant"]) -> None:
         raise Forbidden(f"This needs an {kind} key; yours is an {key.state.kind} key.", code="wrong_key_kind")
 
 
+def _require_scope(request: web.Request, key: KnownKey) -> None:
+    needed = scope_needed(request)
+    if not key.state.opens(needed):
+        raise Forbidden(
+            f"This needs a key with scope {needed}; yours has scope {key.state.scope}.", code="scope_not_allowed"
+        )
+
+
 async def git_organization(request: web.Request, project_id: str) -> str | None:
     """Return the organization of the admin key in the Basic credentials, the only ones that git sends; None where there
-    is none, or the project is not the organization's.
+    is none, or the project is not the organization's. Raise Forbidden where the key's scope does not include it.
     """
     scheme, _, encoded = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
@@ -198,5 +214,6 @@ async def git_organization(request: web.Request, project_id: str) -> str | None:
         return None
     if await request.app[PROJECT_DIRECTORY].by_id(project_id, key.state.organization_id) is None:
         return None
+    _require_scope(request, key)
     _let_in(request, key, at)
     return key.state.organization_id

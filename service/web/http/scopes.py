@@ -1,0 +1,26 @@
+"""Which scope of an admin key each route needs: a route that is not named here needs the widest."""
+
+from aiohttp import hdrs, web
+
+from service.domain.access.keys import KeyScope
+from service.web.http.routes import route_of
+
+READS = (hdrs.METH_GET, hdrs.METH_HEAD)
+OF_JOBS = ("/v1/agent/", "/v2/agent/")
+"""Beginnings of the routes that create and change jobs."""
+FETCH, PUSH = "git-upload-pack", "git-receive-pack"
+"""The services of git's protocol: to fetch it sends a POST, too, and to push it begins with a GET."""
+
+
+def scope_needed(request: web.Request) -> KeyScope:
+    service = request.match_info.get("service") or request.query.get("service")
+    if service == PUSH:
+        return "all"
+    return "read" if service == FETCH else scope_of_route(request.method, route_of(request))
+
+
+def scope_of_route(method: str, route: str) -> KeyScope:
+    """Return the scope for a method and a route's template."""
+    if method in READS:
+        return "read"
+    return "jobs" if route.startswith(OF_JOBS) else "all"

@@ -1,11 +1,35 @@
 """The audit of the log: record that it was read, or that a loss was accepted."""
 
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+
+import msgspec
+
 from eventstore import EventStore, Metadata, execute
-from service.domain.audit import AuditCommand
-from service.runtime.system import new_id
+from service.domain.audit import AuditCommand, RecordReading
+from service.domain.errors import Conflict
+from service.runtime.system import new_id, now
 from service.streams import AUDIT
 
 
 async def record_audit(store: EventStore, command: AuditCommand, metadata: Metadata) -> int:
     """Return the position of the record in the log."""
     return (await execute(store, AUDIT, new_id(), command, metadata=metadata)).position
+
+
+async def record_page_read(
+    store: EventStore, session_id: str, page: str, filters: Mapping[str, str], metadata: Metadata
+) -> None:
+    """Record that a person looks at text that others typed: once for a session, page and filter.
+
+    To be called before anything of it is shown. ``filters`` holds the organization too, and is free of secrets and of
+    what people typed. Raises StoreUnavailable.
+    """
+    chosen = sorted((name, value) for name, value in filters.items() if value)
+    reading_id = sha256(msgspec.json.encode((session_id, page, chosen))).hexdigest()
+    if await store.stream_version(AUDIT.stream(reading_id)):
+        return
+    command = RecordReading(f"page {page}", dict(chosen), after=0, through=await store.head(), now=now())
+    with suppress(Conflict):  # a second request of the same session recorded it meanwhile
+        await execute(store, AUDIT, reading_id, command, metadata=metadata)

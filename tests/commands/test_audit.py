@@ -1,0 +1,28 @@
+"""The record of who looked at text that others typed."""
+
+import asyncio
+
+import pytest
+
+from eventstore import Metadata, SQLiteEventStore
+from service.commands.audit import record_page_read
+from service.streams import AUDIT, decoded
+
+ANN = Metadata(actor="person:ann")
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        yield store
+
+
+async def test_page_read_is_recorded_once_for_session_and_filter(store):
+    reads = [("s1", {"rating": "up"}), ("s1", {"rating": "up", "site": ""}), ("s1", {}), ("s2", {"rating": "up"})]
+    await asyncio.gather(*(record_page_read(store, who, "questions", chosen, ANN) for who, chosen in reads * 2))
+    events = [event for _, event in decoded(AUDIT, await store.read_all())]
+    assert sorted((event.command, *event.filters) for event in events) == [
+        ("page questions",), ("page questions", "rating"), ("page questions", "rating")
+    ]  # fmt: skip
+    assert {event.metadata.actor for event in await store.read_all()} == {"person:ann"}
+    assert "s1" not in str([(event.stream, event.data) for event in await store.read_all()])

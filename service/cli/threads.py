@@ -91,6 +91,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
                 domain=project.domain,
                 fp=ANONYMOUS,
                 now=now(),
+                caller="terminal",
             )
             topic = broadcast.open(message.reply_id)
             metadata = Metadata(actor=cli_actor())

@@ -15,7 +15,9 @@ class AuditRead(Event, frozen=True, tag="audit-read"):
     """Recorded before anything is shown. Who read is in the event's metadata."""
 
     command: str
-    """``audit show``, ``audit export``, ``audit replay`` or ``backup``; of a page in a browser, ``page`` and its name."""
+    """``audit show``, ``audit export``, ``audit replay`` or ``backup``;
+    for a page in a browser, ``page`` and its name.
+    """
     filters: dict[str, str]
     """The options that chose what is read, by their names."""
     after: int

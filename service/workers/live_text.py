@@ -1,6 +1,9 @@
 """The text of a reply under way, on its last step: to its record and to its readers."""
 
+from datetime import datetime
+
 from service.domain.threads.replies import LiveEvent, ReplyEvent, SentencesChecked, Thought
+from service.runtime.system import now
 from service.workers.broadcast import Topic
 from service.workers.reply_writer import ReplyWriter
 
@@ -18,6 +21,9 @@ class LiveText:
     def __init__(self, topic: Topic[ReplyEvent], writer: ReplyWriter, characters: int) -> None:
         """``characters``: the length of what an earlier process has sent."""
         self.topic, self.writer, self._characters = topic, writer, characters
+        self._is_continued = characters > 0
+        self.first_text_at: datetime | None = None
+        """When this process sent the first text; None when an earlier process did."""
 
     def __call__(self, event: LiveEvent) -> None:
         """Record the event, and publish it where it is for readers. Raises ReplyTooLong."""
@@ -30,5 +36,7 @@ class LiveText:
         if isinstance(event, Thought):
             self.writer.think(event.text)
             return
+        if self.first_text_at is None and event.text and not self._is_continued:
+            self.first_text_at = now()
         self.writer.write(event.text, event.raw)
         self.topic.publish(event)

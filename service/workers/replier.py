@@ -388,6 +388,7 @@ class Replier:
                         done.finish_reason,
                         done.uncited,
                         done.checks,
+                        live.first_text_at,
                     )
                 )
             case ReplyBroken(code="interrupted"):

@@ -19,6 +19,10 @@ FinishReason = Literal["stop", "length", "content_filter"]
 """Why the model wrote no more."""
 MAX_RESUMES = 2
 """How often a reply goes on in another process: each time its model is paid once more."""
+Caller = Literal["", "web", "api", "mcp", "terminal"]
+"""The kind of client that asked: a page in a browser, a program, an MCP client, or ``docsmith ask``; empty for what was
+asked before this was recorded.
+"""
 ReplyState = Literal["active", "completed", "stopped", "interrupted", "failed"]
 
 
@@ -40,6 +44,7 @@ class ReplyStarted(Event, frozen=True, tag="reply-started"):
     """Asked without a key, of a public site."""
     features: tuple[str, ...] = ()
     """Further parts of the stream that its client asked for: one that resumes it gets them again."""
+    caller: Caller = ""
 
 
 class SourcesFound(Event, frozen=True, tag="sources-found"):
@@ -99,6 +104,8 @@ class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
     """Whether it answers, but cites no passage: nothing shows what it stands on."""
     checks: Annotated[ReplyChecks | None, Meta(extra={"personal": None})] = None
     """The verdicts on its sentences; None for a reply that was not checked."""
+    first_text_at: datetime | None = None
+    """When the first of its text was sent to its readers; None for a reply that another process began."""
 
 
 class ReplyStopped(Event, frozen=True, tag="reply-stopped"):
@@ -175,6 +182,7 @@ class CompleteReply(Struct, frozen=True):
     finish_reason: FinishReason = "stop"
     uncited: bool = False
     checks: ReplyChecks | None = None
+    first_text_at: datetime | None = None
 
 
 class StopReply(Struct, frozen=True):
@@ -268,6 +276,7 @@ def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
                     done.finish_reason,
                     done.uncited,
                     done.checks,
+                    done.first_text_at,
                 )
             ]
         case StopReply(reply_id=reply_id, reason=reason, now=now):

@@ -13,7 +13,7 @@ from service.domain.events import GONE, Event, PersonalText
 from service.domain.search import SearchFilter
 from service.domain.threads import feedback, recorded_reply
 from service.domain.threads.feedback import GiveFeedback
-from service.domain.threads.recorded_reply import Reply, ReplyCommand, ReplyNews, ReplyStarted, ReplyStopped
+from service.domain.threads.recorded_reply import Caller, Reply, ReplyCommand, ReplyNews, ReplyStarted, ReplyStopped
 from service.domain.threads.turns import Turns
 
 MAX_QUESTION_CHARACTERS = 32_768
@@ -101,6 +101,7 @@ class PostMessage(Struct, frozen=True):
     """It came without a key."""
     features: tuple[str, ...] = ()
     """Further parts of the stream that the client asks for."""
+    caller: Caller = ""
 
 
 ThreadCommand = StartThread | PostMessage | ReplyCommand | GiveFeedback
@@ -264,7 +265,7 @@ def _post(new: PostMessage, *, replaces: str = "") -> list[ThreadEvent]:
 
 def _reply_to(new: PostMessage, message_id: str) -> ReplyStarted:
     return ReplyStarted(
-        new.reply_id, message_id, new.instance, new.now, new.chat_id, new.asker, new.is_public, new.features
+        new.reply_id, message_id, new.instance, new.now, new.chat_id, new.asker, new.is_public, new.features, new.caller
     )
 
 

@@ -380,6 +380,7 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         listed=len(body.messages) if api_version == 1 and chat_id else 0,
         is_public=is_keyless(request),
         features=tuple(name for name in FEATURES if name in (body.features or ())),
+        caller="web" if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers else "api",
     )
 
 

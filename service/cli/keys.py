@@ -36,6 +36,13 @@ _lists = together(
 )
 
 
+_reader_tokens = click.option(
+    "--reader-tokens/--no-reader-tokens",
+    default=None,
+    help="whether pages must fetch a reader token first (default for a new key: where it has origins)",
+)
+
+
 @key.command(
     "create",
     does="create a key; it is shown only once",
@@ -45,6 +52,7 @@ _lists = together(
         "key create --kind admin --expires-days 90 --address 192.0.2.0/24",
         "key create --kind admin --scope read --name Reports",
         "key create --kind assistant --domain guide --origin https://docs.example.com",
+        "key create --kind assistant --domain guide --server",
     ],
 )
 @click.option("--kind", type=Choice(("admin", "assistant")), required=True, help="which of the two APIs it opens")
@@ -58,6 +66,8 @@ _lists = together(
 @click.option("--name", default="", help="what it is for, for the list (default: by its kind)")
 @click.option("--expires-days", type=Choice(LIFETIMES_DAYS), help="when it expires (default: never)")
 @_lists
+@click.option("--server", is_flag=True, help="for servers: refused when a web page sends it; assistant keys only")
+@_reader_tokens
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create_key_(runtime: Runtime, options: Options, output: Output) -> int:
     if options.kind == "assistant" and not options.domain:
@@ -78,6 +88,8 @@ async def create_key_(runtime: Runtime, options: Options, output: Output) -> int
         allowed_addresses=tuple(options.address or ()),
         allowed_origins=tuple(options.origin or ()),
         scope=options.scope,
+        is_server=options.server,
+        needs_reader_token=options.reader_tokens,
     )
     created = await create_key(runtime.store, runtime.views, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
@@ -117,6 +129,7 @@ async def show_key(runtime: Runtime, options: Options, output: Output) -> int:
         "key update ID --name CI",
         "key update ID --origin https://docs.example.com --origin 'https://*.preview.example.com'",
         "key update ID --any-origin --any-address",
+        "key update ID --reader-tokens",
     ],
 )
 @click.argument("id", metavar="ID", help="of the key, as docsmith key list shows it")
@@ -124,6 +137,7 @@ async def show_key(runtime: Runtime, options: Options, output: Output) -> int:
 @_lists
 @click.option("--any-address", is_flag=True, help="accept it from anywhere again")
 @click.option("--any-origin", is_flag=True, help="let every website use it again")
+@_reader_tokens
 async def update_key(runtime: Runtime, options: Options, output: Output) -> int:
     if (options.address and options.any_address) or (options.origin and options.any_origin):
         raise Invalid("Name a list, or --any-address or --any-origin, not both.")
@@ -133,6 +147,7 @@ async def update_key(runtime: Runtime, options: Options, output: Output) -> int:
         name=options.name,
         allowed_addresses=() if options.any_address else tuple(options.address) if options.address else None,
         allowed_origins=() if options.any_origin else tuple(options.origin) if options.origin else None,
+        needs_reader_token=options.reader_tokens,
     )
     await change_key(runtime.store, row.id, change, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
@@ -157,8 +172,13 @@ def _shown(row: KeyView) -> str:
     ]
     if row.scope is not None:
         lines.append(("scope", row.scope))
-    if row.kind == "assistant":
-        lines += [("domains", ", ".join(row.domains)), ("origins", origins or "any: every website may use this key")]
+    if row.use is not None:
+        anywhere = (
+            "none: no web page may use this key" if row.use == "server" else "any: every website may use this key"
+        )
+        lines += [("domains", ", ".join(row.domains)), ("origins", origins or anywhere)]
+    if row.use == "browser":
+        lines.append(("reader tokens", "required" if row.reader_tokens else "not required"))
     return "\n".join(f"{name + ':':14}{value}" for name, value in lines)
 
 

@@ -23,6 +23,9 @@ class NewKey(Struct, frozen=True):
     allowed_addresses: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     scope: KeyScope = "all"
+    is_server: bool = False
+    needs_reader_token: bool | None = None
+    """None: where it has origins."""
 
 
 class CreatedKey(Struct, frozen=True):

@@ -13,7 +13,7 @@ from service.queries.job_steps import steps_of_pull_request
 from service.queries.jobs import errors_of_pull_request
 from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
-from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads, webhooks
+from service.web.api import analytics, feedback, health, jobs, jobs_v1, reader_tokens, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.http import access, errors
 from service.web.http.app_keys import (
@@ -64,7 +64,8 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
-        health, errors, reference, manual, jobs, jobs_v1, threads, search, feedback, analytics, pull_requests, webhooks,
+        health, errors, reference, manual, jobs, jobs_v1, threads, search, reader_tokens, feedback, analytics,
+        pull_requests, webhooks,
     ):  # fmt: skip
         app.add_routes(module.routes)
     app.add_routes(

@@ -111,6 +111,7 @@ def admission_settings(settings: Settings) -> AdmissionSettings:
             limits.reader_day,
             limits.key_searches_minute,
             limits.address_searches_minute,
+            limits.address_tokens_minute,
             limits.public_site_day,
             limits.public_address_hour,
             limits.public_searches_minute,

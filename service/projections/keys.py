@@ -12,7 +12,7 @@ from service.streams import KEYS, decoded
 
 
 class KeysView:
-    name = "keys-3"
+    name = "keys-4"
     tables = """
         CREATE TABLE keys (
             id TEXT PRIMARY KEY,
@@ -24,6 +24,8 @@ class KeysView:
             domains TEXT NOT NULL,
             allowed_addresses TEXT NOT NULL,
             allowed_origins TEXT NOT NULL,
+            is_server INTEGER NOT NULL,
+            needs_reader_token INTEGER NOT NULL,
             created_at TEXT NOT NULL,
             expires_at TEXT,
             used_at TEXT,
@@ -38,23 +40,25 @@ class KeysView:
             match event:
                 case KeyCreated() as made:
                     db.execute(
-                        "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
+                        "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
                         (
                             key_id, made.digest, made.kind, made.organization_id, made.name, made.last_four,
                             json.dumps(made.domains), json.dumps(made.allowed_addresses),
-                            json.dumps(made.allowed_origins), made.created_at.isoformat(), _text(made.expires_at),
-                            made.scope,
+                            json.dumps(made.allowed_origins), made.is_server, made.needs_reader_token,
+                            made.created_at.isoformat(), _text(made.expires_at), made.scope,
                         ),
                     )  # fmt: skip
-                case KeyChanged(name=name, allowed_addresses=addresses, allowed_origins=origins):
+                case KeyChanged(name=name, allowed_addresses=addresses, allowed_origins=origins) as changed:
                     db.execute(
                         "UPDATE keys SET name = coalesce(?, name),"
                         " allowed_addresses = coalesce(?, allowed_addresses),"
-                        " allowed_origins = coalesce(?, allowed_origins) WHERE id = ?",
+                        " allowed_origins = coalesce(?, allowed_origins),"
+                        " needs_reader_token = coalesce(?, needs_reader_token) WHERE id = ?",
                         (
                             name,
                             None if addresses is None else json.dumps(addresses),
                             None if origins is None else json.dumps(origins),
+                            changed.needs_reader_token,
                             key_id,
                         ),
                     )

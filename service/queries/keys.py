@@ -16,8 +16,8 @@ from service.streams import KEYS, decoded
 from service.views.keys import KeyView
 
 COLUMNS = (
-    "id, kind, organization_id, name, last_four, domains, allowed_addresses, allowed_origins, created_at, expires_at,"
-    " used_at, revoked_at, scope"
+    "id, kind, organization_id, name, last_four, domains, allowed_addresses, allowed_origins, is_server,"
+    " needs_reader_token, created_at, expires_at, used_at, revoked_at, scope"
 )
 
 
@@ -33,19 +33,19 @@ async def get_key(views: Views, key_id: str) -> KeyView | None:
 
 
 def _view(row: sqlite3.Row, at: datetime) -> KeyView:
-    values = {name: row[name] for name in KeyView.__struct_fields__ if name != "status"}
+    computed = ("status", "use", "reader_tokens")
+    values = {name: row[name] for name in KeyView.__struct_fields__ if name not in computed}
     for name in ("domains", "allowed_addresses", "allowed_origins"):
         values[name] = tuple(json.loads(values[name]))
     times = {name: row[name] and datetime.fromisoformat(row[name]) for name in values if name.endswith("_at")}
     key = Key(
         row["kind"], row["organization_id"], row["name"], values["domains"], values["allowed_addresses"],
-        values["allowed_origins"], times["expires_at"], times["used_at"], times["revoked_at"],
-        row["scope"],
+        values["allowed_origins"], bool(row["is_server"]), bool(row["needs_reader_token"]),
+        times["expires_at"], times["used_at"], times["revoked_at"], row["scope"],
     )  # fmt: skip
     values["scope"] = row["scope"] if row["kind"] == "admin" else None
-    return KeyView(
-        **{**values, **{name: time and timestamp(time) for name, time in times.items()}, "status": key.status(at)}
-    )
+    values |= {name: time and timestamp(time) for name, time in times.items()}
+    return KeyView(**values, status=key.status(at), use=key.use, reader_tokens=key.requires_reader_token)
 
 
 class Revocation:

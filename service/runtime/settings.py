@@ -152,6 +152,8 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Searches with one key that has no origins."""
     address_searches_minute: Annotated[int, Meta(ge=0)] = 60
     """Searches of a site from one address, for keys with origins, and without a key."""
+    address_tokens_minute: Annotated[int, Meta(ge=0)] = 10
+    """Reader tokens for a site from one address."""
     public_site_day: Annotated[int, Meta(ge=0)] = 1_000
     """Questions to a public site without a key."""
     public_address_hour: Annotated[int, Meta(ge=0)] = 60

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from service.domain.access.keys import KeyKind, KeyScope
+from service.domain.access.keys import KeyKind, KeyScope, KeyUse
 from service.views.fields import Timestamp, described
 
 KeyStatus = Literal["in_force", "expired", "revoked"]
@@ -22,6 +22,14 @@ class KeyView(Struct, frozen=True, rename="camel"):
     domains: Annotated[tuple[str, ...], described("The sites that an assistant key serves.")]
     allowed_addresses: Annotated[tuple[str, ...], described("From where it may be used; empty for anywhere.")]
     allowed_origins: Annotated[tuple[str, ...], described("The websites that may use it; empty for any.")]
+    use: Annotated[
+        KeyUse | None,
+        described(
+            "Who calls with an assistant key: `open` for anyone, `server` for no web page, `browser` for pages of its"
+            " origins; null for an admin key."
+        ),
+    ]
+    reader_tokens: Annotated[bool, described("Whether each call from a page carries a reader token.")]
     created_at: Annotated[Timestamp, described("When it was created.")]
     expires_at: Annotated[Timestamp | None, described("When it ends; null for never.")]
     used_at: Annotated[Timestamp | None, described("When it was last used, to the hour.")]

@@ -37,6 +37,20 @@ def test_admin_key_has_the_scope_that_was_chosen(service):
     assert "scope:        jobs" in service.run("key", "show", made["id"]).stdout
 
 
+def test_key_shows_who_calls_with_it(service):
+    made = service.cli("key", "create", "--kind", "assistant", "--domain", "kite", "--origin", "docs.example.com")
+    assert (made["use"], made["readerTokens"]) == ("browser", True)
+    changed = service.cli("key", "update", made["id"], "--no-reader-tokens")
+    assert (changed["use"], changed["readerTokens"]) == ("browser", False)
+    says = service.run("doctor").stdout
+    assert f"docsmith key update {made['id']} --reader-tokens" in says
+    assert service.cli("key", "update", made["id"], "--reader-tokens")["readerTokens"] is True
+    assert f"docsmith key update {made['id']} --reader-tokens" not in service.run("doctor").stdout
+    server = service.cli("key", "create", "--kind", "assistant", "--domain", "kite", "--server")
+    assert (server["use"], server["readerTokens"]) == ("server", False)
+    assert "no web page may use this key" in service.run("key", "show", server["id"]).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -44,6 +58,12 @@ def test_admin_key_has_the_scope_that_was_chosen(service):
         (("create", "--kind", "admin", "--address", "example.com"), "192.0.2.0/24"),
         (("create", "--kind", "assistant", "--domain", "kite", "--origin", "*.com"), "https://*.example.com"),
         (("create", "--kind", "assistant", "--domain", "kite", "--scope", "read"), "has no scope"),
+        (("create", "--kind", "admin", "--server"), "for servers already"),
+        (
+            ("create", "--kind", "assistant", "--domain", "kite", "--server", "--origin", "https://a.example"),
+            "no web page",
+        ),
+        (("create", "--kind", "assistant", "--domain", "kite", "--reader-tokens"), "need origins"),
         (("show", "nothing"), "docsmith key list"),
         (("update", "nothing", "--name", "x"), "docsmith key list"),
     ],

@@ -32,7 +32,8 @@ async def key(service):
     """Makes a key for browsers, or an open one."""
 
     async def make(*options):
-        command = ("key", "create", "--kind", "assistant", "--domain", service.domain, *options)
+        tokens = ("--no-reader-tokens",) if options else ()
+        command = ("key", "create", "--kind", "assistant", "--domain", service.domain, *options, *tokens)
         return (await asyncio.to_thread(service.cli, *command))["token"]
 
     return make

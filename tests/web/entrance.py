@@ -20,6 +20,7 @@ from service.domain.sites import ChangeSiteAccess, RegisterSite
 from service.projections import all_projections
 from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS, ORGANIZATIONS, PROJECTS, SITES
+from service.web.api import reader_tokens
 from service.web.http import entrance as http
 from service.web.http import errors
 from service.web.http.access import git_organization, project_for, site_for
@@ -77,6 +78,7 @@ class Entrance:
         expires_at = at + timedelta(days=30 if expired else 60)
         if kind == "assistant":
             domains = domains or ORGANIZATIONS_PROJECTS[organization]
+            lists.setdefault("needs_reader_token", False)
         command = CreateKey(kind, organization, "key", token, tuple(domains), at, expires_at, **lists)
         await execute(store or self.store, KEYS, key_id(token), command)
         return token
@@ -109,6 +111,7 @@ async def entrance(data: Path, settings: AdmissionSettings | None = None) -> Asy
             app.router.add_get("/much", much)
             app.router.add_get("/git/{projectId}", git)
             app.add_routes(errors.routes)
+            app.add_routes(reader_tokens.routes)
             runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
             await runner.setup()
             tasks = [asyncio.create_task(run()) for run in (views.run, *(run for _, run, _ in admission.workers()))]

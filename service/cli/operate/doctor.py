@@ -171,9 +171,12 @@ def _look_at_keys(keys: list[KeyView], projects: list[ProjectView]) -> list[Find
             mend = f"docsmith key create --kind assistant --domain {project.domain}"
             found.append(Finding("assistant key", "wrong", f"None in force serves {project.domain}.", mend))
     for key in good:
-        if key.kind == "assistant" and not key.allowed_origins:
+        if key.use == "open":
             mend = f"docsmith key update {key.id} --origin https://YOUR.SITE"
             found.append(Finding("key", "note", f"Every website may use {key.name!r} (…{key.last_four}).", mend))
+        if key.use == "browser" and not key.reader_tokens:
+            says = f"Pages may use {key.name!r} (…{key.last_four}) without a reader token, and so may copies of it."
+            found.append(Finding("key", "note", says, f"docsmith key update {key.id} --reader-tokens"))
         if key.kind == "admin" and key.expires_at is None:
             says = f"The admin key {key.name!r} (…{key.last_four}) never expires."
             found.append(Finding("key", "note", says, "docsmith key create --kind admin --expires-days 90"))

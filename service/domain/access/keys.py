@@ -23,6 +23,8 @@ KeyKind = Literal["admin", "assistant"]
 KeyStatus = Literal["in_force", "expired", "revoked"]
 KeyScope = Literal["read", "jobs", "all"]
 """Which requests an admin key opens: those that read; jobs too; everything. An assistant key has no scope."""
+KeyUse = Literal["open", "server", "browser"]
+"""Who calls with an assistant key: anyone, servers alone, or pages of its origins."""
 
 PREFIXES: dict[KeyKind, str] = {"assistant": "docsmith_dsc_", "admin": "docsmith_"}
 """In the order in which to test them: the assistant's prefix begins with the admin's."""
@@ -53,6 +55,10 @@ class KeyCreated(Event, frozen=True, tag="key-created"):
     allowed_origins: tuple[str, ...] = ()
     """Web origins that may use an assistant key, such as ``https://*.example.com``; empty for any."""
     scope: KeyScope = "all"
+    is_server: bool = False
+    """An assistant key that no web page may use."""
+    needs_reader_token: bool = False
+    """Calls from its origins carry a reader token (``reader_tokens``)."""
 
 
 class KeyChanged(Event, frozen=True, tag="key-changed"):
@@ -62,6 +68,7 @@ class KeyChanged(Event, frozen=True, tag="key-changed"):
     name: str | None = None
     allowed_addresses: tuple[str, ...] | None = None
     allowed_origins: tuple[str, ...] | None = None
+    needs_reader_token: bool | None = None
 
 
 class KeyUsed(Event, frozen=True, tag="key-used"):
@@ -88,6 +95,9 @@ class CreateKey(Struct, frozen=True):
     allowed_addresses: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     scope: KeyScope = "all"
+    is_server: bool = False
+    needs_reader_token: bool | None = None
+    """None: where it has origins."""
 
 
 class ChangeKey(Struct, frozen=True):
@@ -97,6 +107,7 @@ class ChangeKey(Struct, frozen=True):
     name: str | None = None
     allowed_addresses: tuple[str, ...] | None = None
     allowed_origins: tuple[str, ...] | None = None
+    needs_reader_token: bool | None = None
 
 
 class NoteUse(Struct, frozen=True):
@@ -121,6 +132,9 @@ class Key(Struct, frozen=True):
     domains: tuple[str, ...]
     allowed_addresses: tuple[str, ...]
     allowed_origins: tuple[str, ...]
+    is_server: bool = False
+    needs_reader_token: bool = False
+    """As it was chosen; without origins it has no effect."""
     expires_at: datetime | None = None
     used_at: datetime | None = None
     """To the hour."""
@@ -130,6 +144,19 @@ class Key(Struct, frozen=True):
     def opens(self, needed: KeyScope) -> bool:
         """Return whether the key's scope includes the scope that a request needs."""
         return SCOPES.index(needed) <= SCOPES.index(self.scope)
+
+    @property
+    def use(self) -> KeyUse | None:
+        """Return who calls with an assistant key; None for an admin key."""
+        if self.kind == "admin":
+            return None
+        if self.is_server:
+            return "server"
+        return "browser" if self.allowed_origins else "open"
+
+    @property
+    def requires_reader_token(self) -> bool:
+        return self.needs_reader_token and bool(self.allowed_origins)
 
     def status(self, at: datetime) -> KeyStatus:
         if self.revoked_at is not None:
@@ -152,7 +179,7 @@ def decide(command: KeyCommand, state: KeyState) -> list[KeyEvent]:
         case ChangeKey(), Key(revoked_at=datetime()):
             raise Conflict("This key was revoked. Create a new one.")
         case ChangeKey() as change, Key():
-            changed = _changed(change, state.kind)
+            changed = _changed(change, state)
             return [changed] if evolve(state, changed) != state else []
         case NoteUse() | RevokeKey(), Key(revoked_at=datetime()):
             return []
@@ -173,6 +200,9 @@ def _created(new: CreateKey) -> KeyCreated:
         raise Invalid(f"An assistant key has no scope: {new.scope}. Leave it out.")
     if new.expires_at is not None and new.expires_at <= new.now:
         raise Invalid("A key cannot expire before it is made.")
+    origins = _origins_of(new.kind, new.allowed_origins)
+    needs_reader_token = bool(origins) if new.needs_reader_token is None else new.needs_reader_token
+    _require_use(new.kind, origins, is_server=new.is_server, needs_reader_token=needs_reader_token)
     return KeyCreated(
         kind=new.kind,
         organization_id=new.organization_id,
@@ -183,18 +213,38 @@ def _created(new: CreateKey) -> KeyCreated:
         created_at=new.now,
         expires_at=new.expires_at,
         allowed_addresses=checked_networks(new.allowed_addresses),
-        allowed_origins=_origins_of(new.kind, new.allowed_origins),
+        allowed_origins=origins,
         scope=new.scope,
+        is_server=new.is_server,
+        needs_reader_token=needs_reader_token,
     )
 
 
-def _changed(change: ChangeKey, kind: KeyKind) -> KeyChanged:
-    name, addresses, origins = change.name, change.allowed_addresses, change.allowed_origins
+def _require_use(kind: KeyKind, origins: tuple[str, ...], *, is_server: bool, needs_reader_token: bool) -> None:
+    """Raise Invalid for what cannot be together."""
+    if is_server and kind == "admin":
+        raise Invalid("An admin key is for servers already. Leave the choice out.")
+    if is_server and origins:
+        raise Invalid("A key for servers cannot have origins: no web page may use it. Leave one of the two out.")
+    if needs_reader_token and not origins:
+        raise Invalid("Reader tokens need origins: name the websites that may use the key.")
+
+
+def _changed(change: ChangeKey, key: Key) -> KeyChanged:
+    name, addresses = change.name, change.allowed_addresses
+    origins = None if change.allowed_origins is None else _origins_of(key.kind, change.allowed_origins)
+    _require_use(
+        key.kind,
+        key.allowed_origins if origins is None else origins,
+        is_server=key.is_server,
+        needs_reader_token=bool(change.needs_reader_token),
+    )
     return KeyChanged(
         changed_at=change.now,
         name=None if name is None else checked_name(name),
         allowed_addresses=None if addresses is None else checked_networks(addresses),
-        allowed_origins=None if origins is None else _origins_of(kind, origins),
+        allowed_origins=origins,
+        needs_reader_token=change.needs_reader_token,
     )
 
 
@@ -203,11 +253,12 @@ def evolve(state: KeyState, event: KeyEvent) -> KeyState:
         case KeyCreated() as made:
             return Key(
                 made.kind, made.organization_id, made.name, made.domains, made.allowed_addresses, made.allowed_origins,
-                made.expires_at, scope=made.scope,
+                made.is_server, made.needs_reader_token, made.expires_at, scope=made.scope,
             )  # fmt: skip
         case KeyChanged() as changed:
             assert isinstance(state, Key)
-            named = {name: getattr(changed, name) for name in ("name", "allowed_addresses", "allowed_origins")}
+            fields = ("name", "allowed_addresses", "allowed_origins", "needs_reader_token")
+            named = {name: getattr(changed, name) for name in fields}
             return replace(state, **{name: value for name, value in named.items() if value is not None})
         case KeyUsed(used_at=used_at):
             assert isinstance(state, Key)

@@ -3,9 +3,10 @@
 Every accepted request is one event, in one stream for all: the writer of the next one has seen all before it. So the
 windows hold across processes, and an auditor can count again.
 
-Searches are counted in memory only. A search records nothing else, takes about a millisecond, and may be made with each
-key that a reader presses: an event of each would cost more than the search, and would be most of the log. Their windows
-are of a minute, so a restart frees no more than that minute; each process that serves the log has its own windows.
+Searches and reader tokens are counted in memory only. A search records nothing else, takes about a millisecond, and may
+be made with each key that a reader presses: an event of each would cost more than the search, and would be most of the
+log. Their windows are of a minute, so a restart frees no more than that minute; each process that serves the log has
+its own windows.
 """
 
 from array import array
@@ -22,7 +23,7 @@ from service.domain.events import Event
 Api = Literal["assistant", "agent"]
 Scope = Literal[
     "assistant-key", "organization", "address", "project", "reader", "reader-day", "key-searches", "address-searches",
-    "public-site", "public-address", "public-searches",
+    "address-tokens", "public-site", "public-address", "public-searches",
 ]  # fmt: skip
 
 SCOPES: dict[Api, tuple[Scope, ...]] = {
@@ -46,6 +47,7 @@ WINDOW_SECONDS: dict[Scope, int] = {
     "reader-day": 24 * 3600,
     "key-searches": 60,
     "address-searches": 60,
+    "address-tokens": 60,
     "public-site": 24 * 3600,
     "public-address": 3600,
     "public-searches": 60,
@@ -92,7 +94,17 @@ class SearchRequest(Struct, frozen=True):
     is_public: bool = False
 
 
-Counted = RequestAccepted | SearchRequest
+class TokenRequest(Struct, frozen=True):
+    """A request for a reader token; its fields are as those of ``RequestAccepted``. Never stored."""
+
+    accepted_at: datetime
+    project_id: str
+    address: str
+
+
+Brief = SearchRequest | TokenRequest
+"""Counted in memory alone."""
+Counted = RequestAccepted | Brief
 
 
 class Limits(Struct, frozen=True):
@@ -106,6 +118,7 @@ class Limits(Struct, frozen=True):
     reader_day: int = 200
     key_searches: int = 600
     address_searches: int = 60
+    address_tokens: int = 10
     public_site: int = 1_000
     public_address: int = 60
     public_searches: int = 600
@@ -128,6 +141,8 @@ class Limits(Struct, frozen=True):
                 return self.key_searches
             case "address-searches":
                 return self.address_searches
+            case "address-tokens":
+                return self.address_tokens
             case "public-site":
                 return self.public_site
             case "public-address":
@@ -246,7 +261,14 @@ class Usage:
         """The limited scopes of a request, and who is counted there: in one scope perhaps two, of whom neither may be
         over the limit.
         """
-        callers = _searchers(request) if isinstance(request, SearchRequest) else _callers(request)
+        callers: Iterator[tuple[Scope, str]]
+        match request:
+            case SearchRequest():
+                callers = _searchers(request)
+            case TokenRequest():
+                callers = iter((("address-tokens", f"{request.project_id} {request.address}"),))
+            case RequestAccepted():
+                callers = _callers(request)
         return ((scope, caller) for scope, caller in callers if self._limits.of(scope) > 0)
 
     def _let_go(self, windows: OrderedDict[str, _Window], before: int) -> None:

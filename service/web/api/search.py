@@ -14,7 +14,7 @@ from service.web.api.operations import Answer, Routes
 from service.web.api.threads import FilterBody
 from service.web.http.access import site_for, trusted_groups
 from service.web.http.app_keys import INDEX
-from service.web.http.limits import count_search
+from service.web.http.limits import count_briefly
 from service.web.http.problems import json_response, read_body
 from service.web.http.schemas import NOT_BLANK, WHOLE
 
@@ -124,7 +124,7 @@ async def search(request: web.Request) -> web.Response:
         raise Invalid("$.pageSize: is a whole number", problems=(("$.pageSize", "is a whole number"),))
     wanted = body.filter or FilterBody()
     allowed = SearchFilter(wanted.version, wanted.language, wanted.tag, trusted_groups(request, wanted.groups))
-    count_search(request)
+    count_briefly(request)
     found = await request.app[INDEX].search(
         project.domain, body.query, limit=int(size), filter=allowed, prefix=body.prefix, highlight=body.highlights
     )
@@ -146,7 +146,7 @@ async def search(request: web.Request) -> web.Response:
 async def read_page(request: web.Request) -> web.Response:
     project = await site_for(request)
     body = await read_body(request, PageBody, mends_text=True)
-    count_search(request)
+    count_briefly(request)
     groups = trusted_groups(request, body.groups)
     page = await request.app[INDEX].read_page(project.domain, body.path or "/", readers=groups)
     if page is None:

@@ -12,9 +12,10 @@ from typing import Literal
 
 from aiohttp import hdrs, web
 
-from service.domain.access.callers import is_origin_allowed, is_within
+from service.domain.access.callers import counted_as, is_origin_allowed, is_within
 from service.domain.access.keys import digest_of, kind_of
-from service.domain.errors import Forbidden, NotFound, Unauthorized
+from service.domain.access.reader_tokens import Reader, is_reader_token_valid, make_reader_token
+from service.domain.errors import Conflict, Forbidden, NotFound, Unauthorized
 from service.queries.keys import KeyDirectory, KnownKey
 from service.queries.projects import ProjectDirectory
 from service.queries.sites import PublicSites
@@ -22,9 +23,10 @@ from service.runtime.system import now
 from service.views.projects import ProjectView
 from service.web.http.client_address import client_address
 from service.web.http.connections import Connection
-from service.web.http.limits import attach_quota
+from service.web.http.limits import TOKEN, attach_quota
 from service.web.http.problems import ACTOR
 from service.web.http.revocation import REVOKED
+from service.web.http.routes import route_of
 from service.web.http.scopes import scope_needed
 from service.workers.admission.key_uses import KeyUses
 
@@ -32,6 +34,9 @@ KEY_DIRECTORY: web.AppKey[KeyDirectory] = web.AppKey("KEY_DIRECTORY")
 PROJECT_DIRECTORY: web.AppKey[ProjectDirectory] = web.AppKey("PROJECT_DIRECTORY")
 KEY_USES: web.AppKey[KeyUses] = web.AppKey("KEY_USES")
 PUBLIC_SITES: web.AppKey[PublicSites] = web.AppKey("PUBLIC_SITES")
+READER_SECRET: web.AppKey[bytes] = web.AppKey("READER_SECRET")
+"""Signs reader tokens."""
+READER_TOKEN_HEADER = "X-Reader-Token"  # noqa: S105  (a name)
 CALLER = web.RequestKey("caller", KnownKey)
 """The key that was let in."""
 ORIGINS: web.RequestKey[tuple[str, ...]] = web.RequestKey("origins")
@@ -89,6 +94,8 @@ async def _find(request: web.Request, token: str) -> KnownKey | None:
 def _require_place(request: web.Request, key: KnownKey) -> None:
     if key.state.allowed_addresses and not is_within(client_address(request), key.state.allowed_addresses):
         raise Forbidden("This key may not be used from your address.", code="address_not_allowed")
+    if key.state.is_server and _is_from_page(request):
+        raise Forbidden("This key is for servers: no web page may use it.", code="origin_not_allowed")
     if key.state.allowed_origins and not _is_listed(request, key.state.allowed_origins):
         raise Forbidden("This key may not be used by this website.", code="origin_not_allowed")
 
@@ -104,6 +111,48 @@ def _is_listed(request: web.Request, origins: tuple[str, ...]) -> bool:
     if origin is None:
         return fetched_from in (None, "none")
     return is_origin_allowed(origin, origins)
+
+
+def _is_from_page(request: web.Request) -> bool:
+    return "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none"
+
+
+def _require_reader_token(request: web.Request, key: KnownKey) -> None:
+    """Raise Unauthorized, ``reader_token_required`` or ``reader_token_expired``, for a call with a key for browsers
+    that lacks a token of this reader.
+    """
+    token = request.headers.get(READER_TOKEN_HEADER, "")
+    if not token:
+        raise Unauthorized(
+            "This key needs a reader token. Fetch one, and send it as X-Reader-Token.", code="reader_token_required"
+        )
+    origin = request.headers.get("Origin")
+    if not is_reader_token_valid(
+        request.app[READER_SECRET], token, _reader(request, key), origin and origin.lower(), now()
+    ):
+        raise Unauthorized(
+            "This reader token has expired, or is of another key, website or network. Fetch a new one.",
+            code="reader_token_expired",
+        )
+
+
+def new_reader_token(request: web.Request, expires_at: datetime) -> str:
+    """Return a token for the website and network that the request comes from.
+
+    Raises:
+        Conflict: such calls need none.
+        Forbidden: ``origin_not_allowed``, it comes from no web page.
+    """
+    key, origin = request.get(CALLER), request.headers.get("Origin")
+    if key is None or not key.state.allowed_origins:
+        raise Conflict("Calls without a key, and with a key that has no origins, need no reader token.")
+    if origin is None:
+        raise Forbidden("Only web pages get reader tokens: send an Origin.", code="origin_not_allowed")
+    return make_reader_token(request.app[READER_SECRET], _reader(request, key), origin.lower(), expires_at)
+
+
+def _reader(request: web.Request, key: KnownKey) -> Reader:
+    return Reader(key.id, counted_as(client_address(request)))
 
 
 def _let_in(request: web.Request, key: KnownKey, at: datetime) -> None:
@@ -148,6 +197,8 @@ async def site_for(request: web.Request) -> ProjectView:
         raise NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
     if project.domain not in key.state.domains:
         raise Forbidden("This key does not serve this site.")
+    if key.state.requires_reader_token and route_of(request) != TOKEN:
+        _require_reader_token(request, key)
     attach_quota(request, key, project)
     return project
 

@@ -9,13 +9,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eventstore import EventStore, Metadata, Views
+from service.domain.access.reader_tokens import signing_secret
 from service.domain.access.usage import Limits, RequestAccepted
 from service.ports.bounds import CountBound
 from service.queries.keys import KeyDirectory
 from service.queries.projects import ProjectDirectory
 from service.queries.sites import PublicSites
 from service.runtime.system import now
-from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY, PUBLIC_SITES
+from service.web.http.access import KEY_DIRECTORY, KEY_USES, PROJECT_DIRECTORY, PUBLIC_SITES, READER_SECRET
 from service.web.http.client_address import PROXIES, Proxies
 from service.web.http.connections import COMPLETE_HEAD, LOCAL, ConnectionLimiter, ConnectionLimits
 from service.web.http.cors import allow_origin
@@ -53,7 +54,11 @@ class Admission:
         self._keys, self._projects = KeyDirectory(store), ProjectDirectory(store, views)
         self._public_sites = PublicSites(store, views)
         self._uses = KeyUses(store)
-        self._admissions = Admissions(store, settings.limits, load_secret(data / "usage.key"), clock)
+        secret = load_secret(data / "usage.key")
+        self._admissions, self._reader_secret = (
+            Admissions(store, settings.limits, secret, clock),
+            signing_secret(secret),
+        )
         proxied = (*LOCAL, *settings.proxies.trusted)
         self.connection_limiter = ConnectionLimiter(_unlimited(settings.connections, proxied))
 
@@ -64,7 +69,7 @@ class Admission:
     def install(self, app: web.Application) -> None:
         settings = self._settings
         app[KEY_DIRECTORY], app[PROJECT_DIRECTORY], app[KEY_USES] = self._keys, self._projects, self._uses
-        app[PUBLIC_SITES] = self._public_sites
+        app[PUBLIC_SITES], app[READER_SECRET] = self._public_sites, self._reader_secret
         app[ADMISSIONS], app[PROXIES] = self._admissions, settings.proxies
         app[BODY_SECONDS], app[IS_HTTPS] = settings.body_seconds, settings.is_https
         app[SUNSET] = settings.sunset

@@ -11,7 +11,8 @@ from service.web.http.access import ORIGINS
 from service.web.http.routes import FOR_BROWSERS
 
 ALLOW_HEADERS = (
-    "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID, X-Thread-Id, X-Thread-Key, X-Message-Id"
+    "Authorization, Content-Type, User-Agent, Idempotency-Key, Last-Event-ID, X-Thread-Id, X-Thread-Key, X-Message-Id,"
+    " X-Reader-Token"
 )
 """By name, since ``*`` does not cover Authorization; some chat clients set User-Agent (WIRE.md, section 8)."""
 ALLOW_METHODS = "POST, GET, OPTIONS"

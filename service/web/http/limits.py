@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eventstore import EventStore
 from service.domain.access.callers import counted_as
-from service.domain.access.usage import Api, Counted, RequestAccepted, SearchRequest, Standing
+from service.domain.access.usage import Api, Brief, Counted, RequestAccepted, SearchRequest, Standing, TokenRequest
 from service.queries.keys import KnownKey
 from service.runtime.system import now
 from service.views.projects import ProjectView
@@ -27,6 +27,7 @@ COUNTED: web.RequestKey[Counted] = web.RequestKey("counted")
 ANONYMOUS = "anonymous"
 """The ``fp`` of a reader without a name: counted by address alone, or all of them would be one."""
 SEARCH = "/discovery/v1/search/{domain}"
+TOKEN = "/discovery/v1/token/{domain}"  # noqa: S105  (an address)
 PAGE = "/discovery/v1/page/{domain}"
 """Reads of pages count as searches where they come without a key."""
 
@@ -50,10 +51,12 @@ def attach_quota(request: web.Request, key: KnownKey | None, project: ProjectVie
     path = route_of(request)
     api, key_id, is_public = IN_SCOPE.get(path), key.id if key else "", key is None
     is_reader = key is not None and bool(key.state.allowed_origins)
-    if api is None and path != SEARCH and not (path == PAGE and is_public):
+    if api is None and path not in (SEARCH, TOKEN) and not (path == PAGE and is_public):
         return
     address = request.app[ADMISSIONS].digest_of(counted_as(client_address(request)))
-    if api is None:
+    if path == TOKEN:
+        request[COUNTED] = TokenRequest(now(), project.id, address)
+    elif api is None:
         request[COUNTED] = SearchRequest(now(), project.id, key_id, address, is_reader, is_public)
     else:
         organization_id = project.organization_id
@@ -72,11 +75,11 @@ def name_reader(request: web.Request, fp: str) -> None:
         request[COUNTED] = replace(counted, fp=digest)
 
 
-def count_search(request: web.Request) -> None:
-    """Count the search, or the page, that the request asks for. Raises OverLimit (429)."""
+def count_briefly(request: web.Request) -> None:
+    """Count the search, the page or the reader token that the request asks for. Raises OverLimit (429)."""
     counted = request.get(COUNTED)
-    if isinstance(counted, SearchRequest):
-        request.app[ADMISSIONS].count_search(counted)
+    if isinstance(counted, Brief):
+        request.app[ADMISSIONS].count_briefly(counted)
 
 
 def metered_store(request: web.Request) -> EventStore:

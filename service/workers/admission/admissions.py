@@ -40,11 +40,11 @@ from service.domain.access.usage import (
     LONGEST_BESIDE_KEYS_SECONDS,
     LONGEST_WINDOW_SECONDS,
     STREAM_ID,
+    Brief,
     Counted,
     Limits,
     RequestAccepted,
     Scope,
-    SearchRequest,
     Standing,
     Usage,
     milliseconds,
@@ -67,6 +67,7 @@ SENTENCES: dict[Scope, str] = {
     "reader-day": "You have asked too many questions today",
     "key-searches": "There were too many searches with this key in the last minute",
     "address-searches": "You have searched too often in the last minute",
+    "address-tokens": "You have fetched too many reader tokens in the last minute",
     "public-site": "This site has had all its questions of the day",
     "public-address": "You have asked too many questions in the last hour",
     "public-searches": "There were too many searches of this site in the last minute",
@@ -164,13 +165,13 @@ class Admissions:
         """Raise OverLimit where a limit has no room for the request, before anything is done for it."""
         refusal = self._usage.refusal(request, milliseconds(self._clock()))
         if refusal is not None:
-            self.count_bound("searches" if isinstance(request, SearchRequest) else "requests")
+            self.count_bound("searches" if isinstance(request, Brief) else "requests")
             raise OverLimit(refusal)
 
-    def count_search(self, search: SearchRequest) -> None:
-        """Count a search that is about to be made, in memory. Raises OverLimit: it is not counted then."""
-        self.require_room(search)
-        self._usage.add(search)
+    def count_briefly(self, request: Brief) -> None:
+        """Count a search or token that is about to be made, in memory. Raises OverLimit: it is not counted then."""
+        self.require_room(request)
+        self._usage.add(request)
 
     async def run(self) -> None:
         """Let requests in until cancelled."""

@@ -18,6 +18,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -132,10 +133,8 @@ def _name(info: zipfile.ZipInfo) -> str:
     """Return the name of an entry; of one that is in UTF-8 without saying so, as macOS packs it, in UTF-8."""
     name = info.orig_filename
     if not info.flag_bits & UTF8:
-        try:
+        with suppress(UnicodeError):
             name = name.encode("cp437").decode("utf-8")
-        except UnicodeError:
-            pass
     return name.replace("\\", "/")
 
 

@@ -4,6 +4,7 @@ import io
 import stat
 import struct
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -258,10 +259,8 @@ def test_damaged_archives_stay_within_the_folder(tmp_path_factory, changes):
         content[place] = value
     (folder / "sent.zip").write_bytes(content)
     (folder / "target").mkdir()
-    try:
+    with suppress(Invalid):
         unpack_zip(folder / "sent.zip", folder / "target")
-    except Invalid:
-        pass
     assert {path.name for path in folder.iterdir()} == {"sent.zip", "target"}
     assert not any(path.is_symlink() for path in folder.rglob("*"))
 

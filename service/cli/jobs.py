@@ -13,7 +13,7 @@ from service.cli.output import DONE, FAILED, NEEDS_INPUT, Output, failure, table
 from service.cli.parsing import COUNT, Choice, Group, Options, together
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
-from service.commands.jobs import NewJob, add_message, archive_job, cancel_job, request_job
+from service.commands.jobs import NewJob, add_message, archive_job, cancel_job, request_job, retry_job
 from service.domain.editor_forms import FORMS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
@@ -237,6 +237,21 @@ async def cancel(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
     await cancel_job(runtime.store, job.id, Metadata(actor=cli_actor()))
     return await _result(runtime, job.id, output, f"job {short_id(job.id)} is cancelled")
+
+
+@job.command(
+    "retry",
+    does="retry a job that failed",
+    more="Its last instructions are carried out again, on the same branch. A job that waits goes on now.",
+    examples=["job retry 0000beef"],
+)
+@_job_id
+async def retry(runtime: Runtime, options: Options, output: Output) -> int:
+    job = await the_job(runtime, options.id, options.organization)
+    await retry_job(runtime.store, job.id, Metadata(actor=cli_actor()))
+    code = await _result(runtime, job.id, output, f"job {short_id(job.id)} is active\n{_how_to_follow(job)}")
+    _tell_when_not_served(runtime)
+    return code
 
 
 @job.command(

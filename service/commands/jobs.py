@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eventstore import EventStore, Metadata, SubjectErased, Views, execute, load, plan
 from service.commands.idempotency import claimed_job, record_once
@@ -18,6 +19,7 @@ from service.domain.jobs.decider import (
     ClosePullRequest,
     Message,
     RequestJob,
+    RetryJob,
     branch_for,
     title_from,
 )
@@ -35,6 +37,15 @@ class NewJob(Struct, frozen=True):
     model_alias: str = ""
     branch: str = ""
     as_draft: bool = False
+    context: str = ""
+    """Text to read beside the instruction."""
+
+    def fingerprint(self, key: str) -> str:
+        """Return what tells requests with the same key apart: as from before there were contexts, without one."""
+        fields = asdict(self)
+        if not self.context:
+            del fields["context"]
+        return fingerprint_of(key, b"job\n" + msgspec.json.encode(fields))
 
 
 class CreatedJob(Struct, frozen=True):
@@ -60,7 +71,7 @@ async def request_job(
             " repository for jobs.",
             code="read_only",
         )
-    fingerprint = fingerprint_of(key, b"job\n" + msgspec.json.encode(new))
+    fingerprint = new.fingerprint(key)
     if key and (known := await claimed_job(store, project.id, key, fingerprint)):
         job = await load(store, JOBS, known)
         assert not isinstance(job.state, Absent)
@@ -87,6 +98,7 @@ async def request_job(
         as_draft=new.as_draft,
         api_version=new.api_version,
         now=now(),
+        context=new.context,
     )
     if not key:
         done = await execute(store, JOBS, job_id, command, metadata=metadata)
@@ -123,8 +135,23 @@ async def add_message(store: EventStore, job_id: str, text: str, metadata: Metad
             store, key, claim, lambda: plan(store, JOBS, job_id, command, metadata=metadata), metadata
         )
     except SubjectErased as error:
-        raise Conflict("The instruction of this job was erased. Create a new job.", code="job_erased") from error
+        raise _erased() from error
     return AddedMessage(position or await store.head(), again=position is None)
+
+
+async def retry_job(store: EventStore, job_id: str, metadata: Metadata) -> int:
+    """Have a failed job begin its round again, and one that waits go on now; one under way is left as it is.
+
+    Raises NotFound, Conflict (``job_not_failed``, ``too_many_messages``, ``job_erased``).
+    """
+    try:
+        return (await execute(store, JOBS, job_id, RetryJob(now()), metadata=metadata)).position
+    except SubjectErased as error:
+        raise _erased() from error
+
+
+def _erased() -> Conflict:
+    return Conflict("The instruction of this job was erased. Create a new job.", code="job_erased")
 
 
 async def cancel_job(store: EventStore, job_id: str, metadata: Metadata) -> int:

@@ -15,7 +15,7 @@ from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, reader_tokens, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
-from service.web.http import access, errors
+from service.web.http import access, errors, hosted
 from service.web.http.app_keys import (
     BEHIND,
     BROADCAST,
@@ -52,15 +52,15 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[MENTION] = runtime.settings.agent.mention
     app[BEHIND] = parts.indexer.behind
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
-    app[pull_requests.HOSTED] = parts.hosted
-    app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(parts.metrics.count_bound)
+    app[hosted.HOSTED] = parts.hosted
+    app[hosted.PAGE_TURNS] = hosted.page_turns(parts.metrics.count_bound)
     app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
         runtime.views, project_id, number
     )
     app[pull_requests.PULL_REQUEST_STEPS] = lambda project_id, number: steps_of_pull_request(
         runtime.views, runtime.store, project_id, number
     )
-    app[pull_requests.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
+    app[hosted.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (

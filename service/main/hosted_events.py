@@ -18,14 +18,16 @@ class HostedEvents:
     def __init__(self, runtime: Runtime) -> None:
         self._store, self._views = runtime.store, runtime.views
 
-    async def on_pull_request_closed(self, project_id: str, page: PullRequestPage, at: datetime) -> None:
+    async def on_pull_request_closed(
+        self, project_id: str, page: PullRequestPage, at: datetime, metadata: Metadata
+    ) -> None:
         """Record that a person merged or closed it, and index what was merged."""
         pull_request = page.pull_request
         outcome: PullRequestOutcome = "merged" if pull_request.state == "merged" else "closed"
         close = ClosePullRequest(outcome, at, page.merge_commit)
-        await close_pull_request(self._store, self._views, project_id, pull_request.number, close, Metadata())
+        await close_pull_request(self._store, self._views, project_id, pull_request.number, close, metadata)
         if outcome == "merged":
-            await self._reindex(project_id, f"pull request {pull_request.number} was merged", Metadata())
+            await self._reindex(project_id, f"pull request {pull_request.number} was merged", metadata)
 
     async def on_push(self, request: web.Request, project_id: str) -> None:
         """Index again: it was perhaps to the branch that the site shows."""

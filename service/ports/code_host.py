@@ -186,6 +186,9 @@ class HostedPullRequests(Protocol):
     async def admit(self, project_id: str, number: int, token: str) -> None:
         """Raise NotFound unless the token is right. This costs nearly nothing."""
 
+    async def token(self, project_id: str, number: int) -> str:
+        """Return the token of a pull request, for a caller whose access was checked otherwise. Raise NotFound."""
+
     async def page(self, project_id: str, number: int, token: str, *, first_file: int = 1) -> PullRequestPage:
         """Return the pull request with its files from the given one on.
 

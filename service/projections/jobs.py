@@ -46,14 +46,14 @@ from service.streams import ERASURES, JOBS, decoded
 
 _UNUSED = JOBS.codec.tags_of(
     WorkspaceOpened, ContextsOpened, FileChanged, ToolReturned, WorkFinished, Committed, BranchPushed,
-    PullRequestClosed, MessageAdded, WorkRebased, CommentIgnored, CommentAnswered, ModelReminded, BaseMerged,
+    MessageAdded, WorkRebased, CommentIgnored, CommentAnswered, ModelReminded, BaseMerged,
     BaseNotMerged,
 )  # fmt: skip
 """Most of a job's events and of their bytes: they change no row, and are not decoded."""
 
 
 class JobsView:
-    name = "jobs-3"
+    name = "jobs-4"
     tables = """
         CREATE TABLE jobs (
             id TEXT PRIMARY KEY,
@@ -84,10 +84,18 @@ class JobsView:
             waits_for TEXT,
             waits_since TEXT,
             wait_reason TEXT,
-            next_try_at TEXT
+            next_try_at TEXT,
+            pull_request_state TEXT,
+            began_at TEXT NOT NULL,
+            ended_at TEXT
         ) STRICT;
         CREATE INDEX jobs_by_project ON jobs (project_id, id);
         CREATE INDEX jobs_in_sight ON jobs (project_id, status, id) WHERE archived_at IS NULL;
+        CREATE INDEX jobs_by_organization ON jobs (organization_id, id) WHERE archived_at IS NULL;
+        CREATE INDEX jobs_by_status ON jobs (organization_id, status, id) WHERE archived_at IS NULL;
+        CREATE INDEX jobs_by_outcome ON jobs (organization_id, outcome, id) WHERE archived_at IS NULL;
+        CREATE INDEX jobs_to_review ON jobs (organization_id, id)
+            WHERE pull_request_state = 'open' AND archived_at IS NULL;
         CREATE INDEX jobs_active ON jobs (status) WHERE status = 'active';
         CREATE INDEX jobs_waiting ON jobs (waiting_since) WHERE waiting_since IS NOT NULL;
         CREATE INDEX jobs_by_pull_request ON jobs (project_id, pull_request_number);
@@ -125,12 +133,12 @@ class JobsView:
     def _insert(self, db: sqlite3.Connection, job_id: str, new: JobRequested, recorded: RecordedEvent) -> None:
         db.execute(
             "INSERT INTO jobs (id, organization_id, project_id, repository, ref, model, status, title, branch,"
-            " created_at, created_by, waiting_since, queued_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?)",
+            " created_at, created_by, waiting_since, queued_at, began_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?)",
             (
                 job_id, new.organization_id, new.project_id, new.repository, new.ref, new.model, new.title,
                 new.branch, new.requested_at.isoformat(), recorded.metadata.actor, recorded.position,
-                new.requested_at.isoformat(),
+                new.requested_at.isoformat(), new.requested_at.isoformat(),
             ),
         )  # fmt: skip
 
@@ -146,7 +154,8 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
         case JobReopened(reopened_at=at):
             return {
                 "status": "active", "waiting_since": position, "queued_at": at.isoformat(), "failure_code": None,
-                "failure_message": None, "archived_at": None, "outcome": None,
+                "failure_message": None, "archived_at": None, "outcome": None, "began_at": at.isoformat(),
+                "ended_at": None,
             }  # fmt: skip
         case RoundStarted():
             return {"outcome": None}
@@ -157,24 +166,34 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
         case BranchChanged(branch=branch):
             return {"branch": branch, "problems": "[]"}
         case PullRequestOpened(number=number, url=url) | PullRequestUpdated(number=number, url=url):
-            return {"pull_request_number": number, "pull_request_url": url, "outcome": "pull_request"}
-        case JobCompleted(message=message, outcome=outcome):
-            ended: dict[str, str | int | None] = {"status": "completed", "waiting_since": None, "last_word": message}
+            return {
+                "pull_request_number": number,
+                "pull_request_url": url,
+                "outcome": "pull_request",
+                "pull_request_state": "open",
+            }
+        case PullRequestClosed(outcome=closed):
+            return {"pull_request_state": closed}
+        case JobCompleted(message=message, outcome=outcome, completed_at=at):
+            ended: dict[str, str | int | None] = {
+                "status": "completed", "waiting_since": None, "last_word": message, "ended_at": at.isoformat(),
+            }  # fmt: skip
             return {**ended, "outcome": outcome} if outcome else ended
-        case JobFailed(code=code, message=message):
+        case JobFailed(code=code, message=message, failed_at=at):
             return {
                 **_NO_PAUSE,
                 "status": "failed",
                 "waiting_since": None,
                 "failure_code": code,
                 "failure_message": message,
+                "ended_at": at.isoformat(),
             }
         case JobArchived(archived_at=archived_at):
             return {"archived_at": archived_at.isoformat()}
         case (
             JobRequested() | WorkspaceOpened() | ContextsOpened() | ModelReplied() | FileChanged() | ToolReturned()
             | WorkFinished()
-            | Committed() | BranchPushed() | PullRequestClosed() | MessageAdded() | WorkRebased()
+            | Committed() | BranchPushed() | MessageAdded() | WorkRebased()
             | CommentIgnored() | CommentAnswered() | ModelReminded()
             | BaseMerged() | BaseNotMerged()
         ):  # fmt: skip

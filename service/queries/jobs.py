@@ -188,6 +188,8 @@ def job_view(row: sqlite3.Row, queue_position: int | None = None) -> JobView:
         problems=problems_of(row),
         queue_position=queue_position,
         waiting=_waiting(row, queue_position),
+        ended_at=timestamp_from(row["ended_at"]) if row["ended_at"] else None,
+        pull_request_state=row["pull_request_state"],
     )
 
 
@@ -260,19 +262,29 @@ async def _queue_position(views: Views, row: sqlite3.Row, slots: JobSlots) -> in
 class ReadJob:
     """A job as it was read."""
 
-    __slots__ = ("_encoded", "is_waiting", "row", "view")
+    __slots__ = ("_encoded", "is_waiting", "pull_request_number", "row", "view")
 
     def __init__(self, row: sqlite3.Row, view: JobView) -> None:
         self.row, self.view = row, view
         self.is_waiting = row["waiting_since"] is not None
         """For the job runner."""
+        self.pull_request_number: int | None = row["pull_request_number"]
         self._encoded: tuple[bytes, str] | None = None
 
     def as_begun(self) -> "ReadJob":
         """Return it as it began, active: a quick one may have ended before its caller has the answer."""
         return ReadJob(
             self.row,
-            replace(self.view, status="active", failure=None, pr_link=None, outcome=None, message=None, problems=[]),
+            replace(
+                self.view,
+                status="active",
+                failure=None,
+                pr_link=None,
+                outcome=None,
+                message=None,
+                problems=[],
+                ended_at=None,
+            ),
         )
 
     def encoded(self) -> tuple[bytes, str]:

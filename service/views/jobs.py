@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from service.domain.jobs.decider import JobStatus, Severity
 from service.views.fields import Timestamp, Url, described
 
+PullRequestState = Literal["open", "merged", "closed"]
 Outcome = Literal["pull_request", "nothing_changed", "needs_input", "failed"]
 
 
@@ -96,6 +97,11 @@ class JobView(Struct, frozen=True, rename="camel"):
             "What an active job waits for, without a place among the running jobs. Null while it runs, and when it has"
             " ended."
         ),
+    ] = None
+    ended_at: Annotated[Timestamp | None, described("When its last round ended; null while it is active.")] = None
+    pull_request_state: Annotated[
+        PullRequestState | None,
+        described("As far as the service knows, whether the pull request is open; null without one."),
     ] = None
 
 

@@ -21,9 +21,11 @@ from service.domain.jobs.decider import (
     JobCompleted,
     JobFailed,
     JobReopened,
+    JobResumed,
     MessageAdded,
     ModelReplied,
     OpenWorkspace,
+    PostponeJob,
     PullRequestOpened,
     PullRequestUpdated,
     Queued,
@@ -35,6 +37,7 @@ from service.domain.jobs.decider import (
     RecordPullRequest,
     RecordPush,
     RecordToolResult,
+    RetryJob,
     RoundStarted,
     Running,
     StartJob,
@@ -224,6 +227,38 @@ def test_a_job_that_has_ended_cannot_be_cancelled():
     with pytest.raises(Conflict) as refused:
         decide(CancelJob(NOW), after(*HANDED_IN))
     assert refused.value.code == "job_ended"
+
+
+RETRY = RetryJob(NOW)
+
+
+def test_retry_begins_the_failed_round_without_its_changes():
+    job = after(*WORKED[:-2], FailJob("model_failed", "x", NOW))
+    assert job.work.changes
+    assert types(decide(RETRY, job)) == [JobReopened, MessageAdded]
+    again = after(*WORKED[:-2], FailJob("model_failed", "x", NOW), RETRY)
+    assert (again.work.changes, again.work.round) == ({}, 2)
+    assert [message.text for message in again.work.waiting] == [REQUEST.messages[0].content]
+
+
+def test_retry_repeats_all_instructions_of_the_round_alone():
+    failed = (reply(calls=(), seen=1), FailJob("model_failed", "x", NOW))
+    job = after(*HANDED_IN, MORE, START, OPEN, *failed, RETRY)
+    assert [message.text for message in job.work.waiting] == ["Mention retries, too"]
+    twice = after(*HANDED_IN, MORE, START, OPEN, *failed, RETRY, START, OPEN, FailJob("model_failed", "x", NOW), RETRY)
+    assert [message.text for message in twice.work.waiting] == ["Mention retries, too"]
+
+
+def test_retry_ends_a_pause_and_leaves_running_jobs_alone():
+    wait = PostponeJob("model", "timeout", "It is away.", 24, NOW)
+    assert types(decide(RETRY, after(REQUEST, START, wait))) == [JobResumed]
+    assert decide(RETRY, after(REQUEST)) == decide(RETRY, after(REQUEST, START)) == []
+
+
+def test_only_a_failed_job_can_be_retried():
+    with pytest.raises(Conflict) as refused:
+        decide(RETRY, after(*HANDED_IN))
+    assert refused.value.code == "job_not_failed"
 
 
 def test_archiving_changes_nothing_else_and_going_on_undoes_it():

@@ -223,6 +223,35 @@ async def test_erased_job_refuses_messages(http, service):
     assert (await told(http, service, job["id"], "Look again", status=409))["code"] == "job_erased"
 
 
+# Retrying and merging
+
+
+async def test_failed_job_is_retried(http, service):
+    job = await ended(http, service, f'Append "AKIA{"Q7XN4ZK2" * 2} is the key." to index.md')
+    assert job["failure"]["code"] == "secret_in_changes"
+    assert (await post(http, service, "job", job["id"], "retry"))["failure"] is None
+    types = [event["type"] for event in await job_events(http, service, job["id"])]
+    assert types.count("job-reopened") == types.count("message-added") == 1
+    assert types.count("job-failed") == 2
+
+
+async def test_job_on_a_branch_of_its_own_is_merged(http, service):
+    body = {"prompt": 'Append "Kites merge." to index.md', "asDraft": True, "branch": "kites/merge", "context": "Kites"}
+    job = await post(http, service, "job", body=body, status=201)
+    await job_events(http, service, job["id"])
+    done = await get_job(http, service, job["id"])
+    assert (done["outcome"], done["branch"], done["pullRequestState"]) == ("pull_request", "kites/merge", "open")
+    assert done["endedAt"] > done["createdAt"]
+    assert (await post(http, service, "job", job["id"], "retry", status=409))["code"] == "job_not_failed"
+    for _ in range(2):
+        assert (await post(http, service, "job", job["id"], "merge"))["pullRequestState"] == "merged"
+
+
+async def test_job_without_a_pull_request_cannot_be_merged(http, service):
+    job = await ended(http, service, "Look around")
+    assert (await post(http, service, "job", job["id"], "merge", status=409))["code"] == "no_pull_request"
+
+
 # Version 1
 
 

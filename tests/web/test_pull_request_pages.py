@@ -26,6 +26,7 @@ from service.ports.code_host import (
     PullRequestTexts,
 )
 from service.views.job_steps import JobSteps
+from service.web.http import hosted as hosted_requests
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.entrance import Entrance
 from service.web.pages import pull_requests
@@ -168,7 +169,7 @@ def counted():
 
 @pytest.fixture
 def app(hosted, closed, counted):
-    async def record(project_id, page, _at):
+    async def record(project_id, page, _at, _metadata):
         closed.append((project_id, page.pull_request.state))
 
     app = web.Application()
@@ -177,9 +178,9 @@ def app(hosted, closed, counted):
         counted[bound] += times
 
     app[COUNT_BOUND] = count
-    app[pull_requests.PAGE_TURNS] = pull_requests.page_turns(count)
-    app[pull_requests.HOSTED] = hosted
-    app[pull_requests.PULL_REQUEST_CLOSED] = record
+    app[hosted_requests.PAGE_TURNS] = hosted_requests.page_turns(count)
+    app[hosted_requests.HOSTED] = hosted
+    app[hosted_requests.PULL_REQUEST_CLOSED] = record
     app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
     app[pull_requests.PULL_REQUEST_STEPS] = hosted.steps_of
     app.add_routes(pull_requests.routes)
@@ -559,9 +560,9 @@ async def test_logged_error_does_not_contain_the_token(aiohttp_client, hosted):
 
     hosted.page = broken
     outer = web.Application(middlewares=[Entrance().enter])
-    outer[pull_requests.HOSTED] = hosted
+    outer[hosted_requests.HOSTED] = hosted
     outer[COUNT_BOUND] = ignore_bounds
-    outer[pull_requests.PAGE_TURNS] = pull_requests.page_turns(ignore_bounds)
+    outer[hosted_requests.PAGE_TURNS] = hosted_requests.page_turns(ignore_bounds)
     outer.add_routes(pull_requests.routes)
     client = await aiohttp_client(outer)
     with capture_logs() as logged:

@@ -109,6 +109,10 @@ class HostedCodeHost:
     async def admit(self, project_id: str, number: int, token: str) -> None:
         await asyncio.to_thread(self._admitted, project_id, number, token)
 
+    async def token(self, project_id: str, number: int) -> str:
+        _, known = await asyncio.to_thread(self._known, project_id, number)
+        return known.token
+
     async def page(self, project_id: str, number: int, token: str, *, first_file: int = 1) -> PullRequestPage:
         return await self._in_child(_page, project_id, number, token, look, datetime.now(UTC), first_file)
 

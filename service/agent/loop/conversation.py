@@ -89,6 +89,8 @@ def messages(
             told.append(AssistantMessage(message.content))
         else:
             told.append(UserMessage(message.content))
+    if request.context.strip():
+        told.append(UserMessage(prompt("given", given=as_data(request.context)), "facts"))
     room = None if prompt_bytes is None else max(window.LEAST_ROOM, prompt_bytes - window.size(told) - _tools_bytes())
     told += window.told((*work.transcript, *work.waiting), room)
     if isinstance(told[-1], AssistantMessage):

@@ -36,6 +36,7 @@ class RequestJob(Struct, frozen=True):
     as_draft: bool
     api_version: Literal[1, 2]
     now: datetime
+    context: str = ""
 
 
 class StartJob(Struct, frozen=True):
@@ -248,6 +249,12 @@ class RecordAnswer(Struct, frozen=True):
     failure: str = ""
 
 
+class RetryJob(Struct, frozen=True):
+    """Begin the failed round of a job again, without its changes; end the pause of one that waits."""
+
+    now: datetime
+
+
 class CancelJob(Struct, frozen=True):
     now: datetime
 
@@ -289,6 +296,7 @@ JobCommand = (
     | AddMessage
     | ReceiveComment
     | RecordAnswer
+    | RetryJob
     | CancelJob
     | ArchiveJob
     | StepBy

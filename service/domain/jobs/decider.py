@@ -38,6 +38,7 @@ from service.domain.jobs.commands import (
     RemindModel,
     RequestJob,
     ResumeJob,
+    RetryJob,
     SetMergeAside,
     StartJob,
     StepBy,
@@ -173,6 +174,7 @@ __all__ = [
     "RemindModel",
     "RequestJob",
     "ResumeJob",
+    "RetryJob",
     "Round",
     "RoundStarted",
     "Running",
@@ -206,7 +208,8 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
     Raises:
         NotFound: ``job_not_found``.
         Invalid: the messages are missing or blank.
-        Conflict: the command does not fit the job's state (``not_held``, ``job_ended``, ``too_many_messages``).
+        Conflict: the command does not fit the job's state (``not_held``, ``job_ended``, ``job_not_failed``,
+            ``too_many_messages``).
     """
     match command, job:
         case RequestJob(), _:
@@ -229,7 +232,7 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
             return _cancelled(job, now)
         case ArchiveJob(now=now), _:
             return [] if job.work.archived_at else [JobArchived(now)]
-        case ((AddMessage() | ReceiveComment() | RecordAnswer()), _):
+        case ((AddMessage() | ReceiveComment() | RecordAnswer() | RetryJob()), _):
             return conversation(command, job)
         case ClosePullRequest(), _:
             return _pull_request_closed(command, job)
@@ -276,6 +279,7 @@ def _requested(new: RequestJob, job: Job) -> list[JobEvent]:
         JobRequested(
             new.organization_id, new.project_id, new.repository, new.ref, new.model_alias, new.model, new.messages,
             new.title, new.branch, new.branch_named, new.as_draft, new.api_version, requested_at=new.now,
+            context=new.context,
         )
     ]  # fmt: skip
 

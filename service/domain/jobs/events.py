@@ -112,6 +112,8 @@ class JobRequested(Event, frozen=True, tag="job-requested"):
     as_draft: bool
     api_version: Literal[1, 2]
     requested_at: datetime
+    context: PersonalText = ""
+    """Text that the caller gave the agent to read beside the instruction."""
 
 
 class JobStarted(Event, frozen=True, tag="job-started"):

@@ -12,11 +12,10 @@ from aiohttp_sse import EventSourceResponse
 from msgspec import Meta, Struct
 
 from eventstore import EventStore, Metadata
-from service.commands.jobs import CreatedJob, NewJob, add_message, archive_job, cancel_job, request_job
+from service.commands.jobs import CreatedJob, NewJob, add_message, archive_job, cancel_job, request_job, retry_job
 from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
-    MAX_PROMPT_CHARACTERS,
     JobCompleted,
     JobFailed,
     JobInterrupted,
@@ -24,21 +23,29 @@ from service.domain.jobs.decider import (
     JobResumed,
     JobStarted,
     JobStatus,
-    Message,
 )
 from service.queries.jobs import ReadJob, events_of, live_events
 from service.views.fields import described
 from service.views.jobs import JobList, JobView
 from service.views.projects import ProjectView
+from service.web.api.job_bodies import (
+    BEGUN_EXAMPLE,
+    IDEMPOTENCY_KEY,
+    JOB_ANSWER,
+    JOB_EXAMPLE,
+    JobBody,
+    NewJobBody,
+    not_blank,
+)
 from service.web.api.operations import Answer, Parameter, Routes, table
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
+from service.web.http.hosted import act_on_job
 from service.web.http.limits import metered_store
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import metadata_of, read_body
 from service.web.http.query_params import bad_query, query_param, read_number, read_whole
 from service.web.http.revocation import require_key_in_force, revocation_of
-from service.web.http.schemas import NOT_BLANK
 from service.wire.job_stream import LIVE_EVENTS, LIVE_EXAMPLE, live_event, queue_event
 
 MAX_WAIT_SECONDS = 60
@@ -50,50 +57,7 @@ QUEUE_SECONDS = 1.0
 """How often a client that follows a waiting job gets its place, when that has changed."""
 
 
-class JobBody(Struct):
-    """An instruction for the agent."""
-
-    prompt: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=MAX_PROMPT_CHARACTERS,
-            description="The change to make to the documentation, in words.",
-            extra_json_schema=NOT_BLANK,
-        ),
-    ]
-
-
 PageNumber = Annotated[int, Meta(ge=1, le=MAX_LISTED)]
-JOB_EXAMPLE: dict[str, object] = {
-    "id": "019a8e6c-4b7a-7d33-9c1e-5b0f1d8f3a52",
-    "status": "completed",
-    "source": {"repository": "https://git.example.com/acme/guide", "ref": "main"},
-    "model": "builtin/editor",
-    "prLink": "https://docsmith.example.com/hosted/5d0c8b1e/pulls/1-kq3vN0tq",
-    "createdAt": "2026-11-21T09:30:00.000Z",
-    "archivedAt": None,
-    "title": "Fix broken links",
-    "branch": "docs/fix-broken-links-1d8f3a52",
-    "failure": None,
-    "usage": {"inputTokens": 0, "outputTokens": 0, "costUsd": 0.0},
-    "outcome": "pull_request",
-    "message": "Fixed 2 broken links in install.md.",
-    "problems": [],
-    "queuePosition": None,
-    "waiting": None,
-}
-IDEMPOTENCY_KEY = Parameter(
-    "Idempotency-Key",
-    "Makes a request that is sent again do nothing again: for the same key and the same body the answer is the same"
-    f" job. Of this project's requests only; it does not expire. 1 to {MAX_KEY_CHARACTERS} printable ASCII characters,"
-    " in quotes or not.",
-    Annotated[str, Meta(pattern=f"^[!#-~]([ -~]{{0,{MAX_KEY_CHARACTERS - 2}}}[!#-~])?$")],
-    "header",
-    example="8e03978e-40d5-43dd-bc93-6894a57f9324",
-)
-JOB_ANSWER = {200: Answer("The job.", JobView, headers=("ETag",), example=JOB_EXAMPLE)}
-BEGUN_EXAMPLE = JOB_EXAMPLE | {"status": "active", "prLink": None, "outcome": None, "message": None}
 EVENT_TABLE = table(
     ("`type`", "Meaning", "Fields"),
     (
@@ -131,16 +95,19 @@ routes = Routes()
     },
     description="An instruction in words becomes a background job. It ends by itself, and `outcome` says"
     " how. Follow it by its events, or get it with `wait`.",
-    body=JobBody,
-    body_examples={"instruction": {"prompt": "Fix broken links"}},
+    body=NewJobBody,
+    body_examples={
+        "instruction": {"prompt": "Fix broken links"},
+        "more": {"prompt": "Document the new option", "context": "--retries N: tries after a failure", "asDraft": True},
+    },
     parameters=(IDEMPOTENCY_KEY,),
-    errors={400: ("invalid_idempotency_key",), 409: ("read_only",), 422: ("idempotency_key_reused",)},
+    errors={400: ("unknown_model", "invalid_idempotency_key"), 409: ("read_only",), 422: ("idempotency_key_reused",)},
     limited=True,
 )
 async def create_job(request: web.Request) -> web.Response:
     project = await project_for(request)
-    prompt = await _prompt(request)
-    created = await new_job(request, project, NewJob((Message("user", prompt),), api_version=2))
+    body = not_blank(await read_body(request, NewJobBody))
+    created = await new_job(request, project, body.job())
     job = await request.app[JOB_READER].read_changed(project.id, created.id)
     location = f"/v2/agent/{project.id}/job/{created.id}"
     return _job_response(request, job if created.again else job.as_begun(), status=201, headers={"Location": location})
@@ -253,6 +220,44 @@ async def post_job_cancel(request: web.Request) -> web.Response:
 
 @routes.operation(
     "POST",
+    "/v2/agent/{projectId}/job/{id}/retry",
+    "retryJob",
+    "Agent",
+    "Retry a job",
+    JOB_ANSWER,
+    description="A job that failed carries its last instructions out again, on the same branch; one that waits for"
+    " something goes on now. For one that is under way it does nothing.",
+    errors={404: ("job_not_found",), 409: ("job_not_failed", "job_erased", "too_many_messages")},
+    limited=True,
+)
+async def post_job_retry(request: web.Request) -> web.Response:
+    return await _changed(request, retry_job)
+
+
+@routes.operation(
+    "POST",
+    "/v2/agent/{projectId}/job/{id}/merge",
+    "mergeJob",
+    "Agent",
+    "Merge a job's pull request",
+    JOB_ANSWER,
+    description="Merges the pull request of a project that the service hosts itself into the documentation's branch,"
+    " which is then indexed again. Again does nothing. On another code host, merge it there.",
+    errors={
+        404: ("job_not_found",),
+        409: ("no_pull_request", "another_code_host", "pull_request_closed", "merge_conflict"),
+    },
+)
+async def post_job_merge(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    reader, job_id = request.app[JOB_READER], request.match_info["id"]
+    job = await reader.read(project.id, job_id)
+    await act_on_job(request, project, job, "merge", metadata_of(request))
+    return _job_response(request, await reader.read_changed(project.id, job_id))
+
+
+@routes.operation(
+    "POST",
     "/v2/agent/{projectId}/job/{id}/archive",
     "archiveJob",
     "Agent",
@@ -268,10 +273,11 @@ async def post_job_archive(request: web.Request) -> web.Response:
 async def _changed(
     request: web.Request, change: Callable[[EventStore, str, Metadata], Awaitable[object]]
 ) -> web.Response:
+    """Change a job; the request counts where the limits count it."""
     project = await project_for(request)
     reader, job_id = request.app[JOB_READER], request.match_info["id"]
     await reader.read(project.id, job_id)
-    await change(request.app[STORE], job_id, metadata_of(request))
+    await change(metered_store(request), job_id, metadata_of(request))
     return _job_response(request, await reader.read_changed(project.id, job_id))
 
 
@@ -377,10 +383,7 @@ def _last_event_id(request: web.Request) -> int:
 
 
 async def _prompt(request: web.Request) -> str:
-    body = await read_body(request, JobBody)
-    if not body.prompt.strip():
-        raise Invalid("$.prompt: is blank", problems=(("$.prompt", "is blank"),))
-    return body.prompt
+    return not_blank(await read_body(request, JobBody)).prompt
 
 
 async def _ended(request: web.Request, job_id: str, after: int, seconds: float) -> None:

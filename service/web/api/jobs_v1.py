@@ -13,7 +13,8 @@ from service.queries.jobs import live_events
 from service.queries.jobs_v1 import list_sessions, session_of
 from service.views.fields import described
 from service.views.jobs_v1 import Session, Sessions
-from service.web.api.jobs import IDEMPOTENCY_KEY, JOB_EXAMPLE, MAX_LISTED, PageNumber, new_job, number_of
+from service.web.api.job_bodies import IDEMPOTENCY_KEY, JOB_EXAMPLE
+from service.web.api.jobs import MAX_LISTED, PageNumber, new_job, number_of
 from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, STORE, VIEWS

@@ -5,7 +5,7 @@ from typing import Any
 
 from service.domain.hooks.webhooks import JobEventName
 from service.views.webhooks import JobChanged
-from service.web.api.jobs import JOB_EXAMPLE
+from service.web.api.job_bodies import JOB_EXAMPLE
 from service.web.api.operations import Notice
 
 HEADERS = {

@@ -37,6 +37,7 @@ IN_SCOPE: dict[str, Api] = {
     "/v1/agent/{projectId}/job": "agent",
     "/v2/agent/{projectId}/job": "agent",
     "/v2/agent/{projectId}/job/{id}/message": "agent",
+    "/v2/agent/{projectId}/job/{id}/retry": "agent",
 }
 """POST to these is counted."""
 

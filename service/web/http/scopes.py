@@ -8,6 +8,8 @@ from service.web.http.routes import route_of
 READS = (hdrs.METH_GET, hdrs.METH_HEAD)
 OF_JOBS = ("/v1/agent/", "/v2/agent/")
 """Beginnings of the routes that create and change jobs."""
+MERGE = "/merge"
+"""Changes the documentation's branch, as a push does."""
 FETCH, PUSH = "git-upload-pack", "git-receive-pack"
 """The services of git's protocol: to fetch it sends a POST, too, and to push it begins with a GET."""
 
@@ -23,4 +25,4 @@ def scope_of_route(method: str, route: str) -> KeyScope:
     """Return the scope for a method and a route's template."""
     if method in READS:
         return "read"
-    return "jobs" if route.startswith(OF_JOBS) else "all"
+    return "jobs" if route.startswith(OF_JOBS) and not route.endswith(MERGE) else "all"

@@ -9,39 +9,29 @@ frames with ``loading=lazy`` in closed ``details``, so that the page stays witho
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
 
+from eventstore import Metadata
 from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
-from service.ports.bounds import CountBound
-from service.ports.code_host import HostedPullRequests, PullRequestPage
+from service.ports.code_host import PullRequestPage
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
-from service.runtime.shares import Shares
 from service.views.job_steps import JobSteps
 from service.web.http.app_keys import COUNT_BOUND
+from service.web.http.hosted import HOSTED, PAGE_TURNS, PullRequestAddress, Verb, act_on_pull_request
 from service.web.pages.html import SECURITY_HEADERS, asset, html_page, html_response, message_page, way_up
 from service.web.pages.pull_request_views import Made, Place, make_file, make_page, make_rendered
 
 log = structlog.get_logger()
 
-HOSTED: web.AppKey[HostedPullRequests] = web.AppKey("HOSTED")
-PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime], Awaitable[None]]] = web.AppKey(
-    "PULL_REQUEST_CLOSED"
-)
-"""Called with the project, the page and the time after every merge and close, repeated ones included."""
 PULL_REQUEST_ERRORS: web.AppKey[Callable[[str, int], Awaitable[int]]] = web.AppKey("PULL_REQUEST_ERRORS")
 """Returns the number of errors that the checks see in a project's pull request, by its number."""
 
 PULL_REQUEST_STEPS: web.AppKey[Callable[[str, int], Awaitable[JobSteps | None]]] = web.AppKey("PULL_REQUEST_STEPS")
 """The steps of the job behind a pull request of a project, by its number; None when no job made it."""
-
-PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
-"""Shares of the projects whose pull requests are looked at."""
 
 MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
 """For a page's HTML, on a machine that has much else to do: it takes less than a second."""
@@ -63,11 +53,6 @@ PATH = r"/hosted/{project_id}/pulls/{number:\d{1,9}}-{token}"
 
 routes = web.RouteTableDef()
 routes.get("/assets/{name}")(asset)
-
-
-def page_turns(count_bound: CountBound) -> Shares:
-    """Processes at once, one for each project: most pages take a tenth of a second."""
-    return Shares(8, (1,), waiting=30, seconds=30, on_refused=partial(count_bound, "page_turns"))
 
 
 @routes.get(PATH)
@@ -139,12 +124,12 @@ async def _within(request: web.Request, answer: Callable[[], Awaitable[web.Respo
 
 @routes.post(PATH + "/merge")
 async def merge(request: web.Request) -> web.Response:
-    return await _in_turn(request, partial(_act, request, request.app[HOSTED].merge))
+    return await _in_turn(request, partial(_act, request, "merge"))
 
 
 @routes.post(PATH + "/close")
 async def close(request: web.Request) -> web.Response:
-    return await _in_turn(request, partial(_act, request, request.app[HOSTED].close))
+    return await _in_turn(request, partial(_act, request, "close"))
 
 
 async def _in_turn(
@@ -187,28 +172,19 @@ async def _in_turn(
         )
 
 
-class Act(Protocol):
-    """``merge`` or ``close`` of the port."""
-
-    async def __call__(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage: ...
-
-
-async def _act(request: web.Request, act: Act) -> web.Response:
-    project_id, number, token = _address(request)
-    now = datetime.now(UTC)
+async def _act(request: web.Request, verb: Verb) -> web.Response:
+    address = _address(request)
     try:
-        page = await act(project_id, number, token, now=now)
+        await act_on_pull_request(request, address, verb, Metadata())
     except Conflict as refusal:
-        page = await request.app[HOSTED].page(project_id, number, token)
+        page = await request.app[HOSTED].page(*address)
         return await _shown(request, page, status=409, refusal=str(refusal))
-    await request.app[PULL_REQUEST_CLOSED](project_id, page, now)
-    raise web.HTTPSeeOther(f"../{number}-{token}", headers={"Cache-Control": "no-store"})
+    raise web.HTTPSeeOther(f"../{address.number}-{address.token}", headers={"Cache-Control": "no-store"})
 
 
-def _address(request: web.Request) -> tuple[str, int, str]:
-    """Project, number and token."""
+def _address(request: web.Request) -> PullRequestAddress:
     parts = request.match_info
-    return parts["project_id"], int(parts["number"]), parts["token"]
+    return PullRequestAddress(parts["project_id"], int(parts["number"]), parts["token"])
 
 
 def _from_our_own_page(request: web.Request) -> bool:

@@ -1,0 +1,68 @@
+"""The embedded code host's pull requests, as the API, the dashboard and their own pages act on them."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from typing import Literal, NamedTuple
+
+from aiohttp import web
+
+from eventstore import Metadata
+from service.domain.errors import Conflict
+from service.ports.bounds import CountBound
+from service.ports.code_host import HostedPullRequests, PullRequestPage
+from service.queries.jobs import ReadJob
+from service.runtime.shares import Shares
+from service.runtime.system import now
+from service.views.projects import ProjectView
+
+HOSTED: web.AppKey[HostedPullRequests] = web.AppKey("HOSTED")
+PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime, Metadata], Awaitable[None]]] = web.AppKey(
+    "PULL_REQUEST_CLOSED"
+)
+"""Called with the project, the page, the time and the actor after every merge and close, repeated ones included."""
+PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
+"""Shares of the projects whose pull requests are looked at."""
+
+Verb = Literal["merge", "close"]
+
+
+class PullRequestAddress(NamedTuple):
+    project_id: str
+    number: int
+    token: str
+
+
+def page_turns(count_bound: CountBound) -> Shares:
+    """Processes at once, one for each project: most pages take a tenth of a second."""
+    return Shares(8, (1,), waiting=30, seconds=30, on_refused=partial(count_bound, "page_turns"))
+
+
+async def act_on_pull_request(
+    request: web.Request, address: PullRequestAddress, verb: Verb, metadata: Metadata
+) -> PullRequestPage:
+    """Merge or close a pull request, and record it for its job; call it in the project's turn.
+
+    Raises: as ``HostedPullRequests`` does.
+    """
+    hosted, at = request.app[HOSTED], now()
+    page = await (hosted.merge if verb == "merge" else hosted.close)(*address, now=at)
+    await request.app[PULL_REQUEST_CLOSED](address.project_id, page, at, metadata)
+    return page
+
+
+async def address_of_job(request: web.Request, project: ProjectView, job: ReadJob) -> PullRequestAddress:
+    """Return the pull request of a job. Raises Conflict ``no_pull_request``, ``another_code_host``."""
+    if job.pull_request_number is None:
+        raise Conflict("The job has no pull request.", code="no_pull_request")
+    if project.code_host != "local":
+        raise Conflict("The pull request is on another code host. Merge it there.", code="another_code_host")
+    token = await request.app[HOSTED].token(project.id, job.pull_request_number)
+    return PullRequestAddress(project.id, job.pull_request_number, token)
+
+
+async def act_on_job(request: web.Request, project: ProjectView, job: ReadJob, verb: Verb, metadata: Metadata) -> None:
+    """Merge or close the pull request of a job. Raises as ``address_of_job`` and ``act_on_pull_request`` do."""
+    address = await address_of_job(request, project, job)
+    async with request.app[PAGE_TURNS].slot(project.id):
+        await act_on_pull_request(request, address, verb, metadata)

@@ -20,6 +20,7 @@ from markdown_it.rules_block import StateBlock, html_block
 from msgspec import Struct
 
 from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
+from service.markup.parsers import prepared
 from service.markup.syntax import COMMENTS, ESM, TAG
 
 MAX_NESTING = 20
@@ -104,7 +105,7 @@ def _parser(*, loose: bool) -> MarkdownIt:
     rules.at("html_block", _tag if loose else _html, _RULES_ENDED)
     rules.before("fence", "comment", _comment, _RULES_ENDED)
     rules.before("fence", "esm", _esm, _RULES_ENDED)
-    return parser
+    return prepared(parser)
 
 
 def _paragraph(state: StateBlock, first: int, _last: int, _silent: bool) -> bool:

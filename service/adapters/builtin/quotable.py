@@ -8,6 +8,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec import Struct
 
+from service.markup.parsers import prepared
+
 Kind = Literal["sentence", "item", "code", "row"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?P<closing>[\"')\]*_]*)\s+(?=[\"'(\[`*_]*[^\W_a-z])|(?<=[。！？])")  # noqa: RUF001
@@ -41,7 +43,7 @@ _ONLY_LINK = re.compile(
     r"(?:see|learn|read)?[\w\s,:]{0,40}(?:\[[^\]]{0,500}\]\([^)]{0,1000}\)|<?https?://\S++)[\s.,]*+", re.IGNORECASE
 )
 _AFTER_LANGUAGE = re.compile(r"[^\w+#-].*", re.DOTALL)
-_MARKDOWN = MarkdownIt("commonmark").enable("table")
+_MARKDOWN = prepared(MarkdownIt("commonmark").enable("table"))
 
 
 class Block(Struct, frozen=True):

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from service.markup.front_matter import split_front_matter, text_field
+from service.markup.parsers import prepared
 from service.markup.slugs import Anchors
 from service.web.pages.html import SECURITY_HEADERS, html_page, message_page, way_up
 
@@ -133,7 +134,7 @@ def _rendered(tokens: Sequence[Token]) -> Markup:
 
 @cache
 def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False}).enable("table")
+    return prepared(MarkdownIt("commonmark", {"html": False}).enable("table"))
 
 
 def _links(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:

@@ -20,6 +20,7 @@ from service.domain.comparison import Effort, coarse_opcodes, opcodes
 from service.markup.dialects.dialect import PLAIN
 from service.markup.front_matter import text_field
 from service.markup.markdown import Markdown
+from service.markup.parsers import prepared
 from service.markup.prose import Cleaner
 from service.web.pages.rendering import clipped, page_parser, visible
 
@@ -151,7 +152,7 @@ def _parser(is_loose: bool) -> MarkdownIt:
     parser = page_parser()
     parser.add_render_rule("link_open", _link_open)
     parser.add_render_rule("link_close", _link_close)
-    return parser.disable("code") if is_loose else parser
+    return prepared(parser.disable("code") if is_loose else parser)
 
 
 def _link_open(

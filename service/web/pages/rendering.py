@@ -14,6 +14,8 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
+from service.markup.parsers import prepared
+
 TEMPLATES = Path(__file__).parent / "templates"
 
 MAX_NAME = 300
@@ -101,7 +103,7 @@ def _markdown() -> MarkdownIt:
     parser.core.ruler.push("details", lambda state: setattr(state, "tokens", _collapse(state.tokens)))
     parser.add_render_rule("details_open", _details_open)
     parser.add_render_rule("link_open", _careful_link)
-    return parser
+    return prepared(parser)
 
 
 def _is_web_link(url: str) -> bool:

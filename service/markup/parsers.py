@@ -1,0 +1,14 @@
+"""Readers of Markdown that several threads may use at once."""
+
+from markdown_it import MarkdownIt
+
+
+def prepared(parser: MarkdownIt) -> MarkdownIt:
+    """Return the parser, with the tables of its rules made.
+
+    markdown-it makes each table at its first use, and puts it in place before it is filled: a second thread that comes
+    at that moment finds no rules, and fails with "none of the block rules matched". Call this once all rules are added.
+    """
+    for ruler in (parser.core.ruler, parser.block.ruler, parser.inline.ruler, parser.inline.ruler2):
+        ruler.getRules("")
+    return parser

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
 from service.domain import audit, copies, erasures, organizations, sites
+from service.domain.access import credentials, keys, spending, usage
 from service.domain.access import idempotency as requests
-from service.domain.access import keys, spending, usage
 from service.domain.hooks import deliveries, incoming, webhooks
 from service.domain.jobs import decider as jobs
 from service.domain.projects import decider as projects
@@ -39,6 +39,13 @@ SITES: Decider[sites.SiteCommand, sites.SiteState, sites.SiteEvent] = Decider(
 )
 KEYS: Decider[keys.KeyCommand, keys.KeyState, keys.KeyEvent] = Decider(
     "key", keys.Absent(), keys.decide, keys.evolve, Codec(keys.KeyEvent)
+)
+CREDENTIALS: Decider[credentials.CredentialCommand, credentials.Credentials, credentials.CredentialEvent] = Decider(
+    "credentials",
+    credentials.Credentials(),
+    credentials.decide,
+    credentials.evolve,
+    Codec(credentials.CredentialEvent),
 )
 JOBS: Decider[jobs.JobCommand, jobs.Job, jobs.JobEvent] = Decider(
     "job",

@@ -1,0 +1,52 @@
+"""Challenges that the service need not remember until they are used.
+
+A challenge holds its expiry and a code over it and its purpose, so that a flood of requests for challenges takes no
+memory and displaces none. Only the used ones are kept, until they expire. The key is the process's own: a restart ends
+the sign-ins under way, which people simply begin again.
+"""
+
+import hmac
+import secrets
+from collections.abc import Callable
+
+LIFETIME_SECONDS = 300
+_RANDOM_BYTES, _TIME_BYTES, _CODE_BYTES = 16, 8, 32
+
+
+class Challenges:
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        """``seconds``: a clock that never goes back."""
+        self._key = secrets.token_bytes(32)
+        self._seconds = seconds
+        self._used: dict[bytes, float] = {}
+
+    def issue(self, purpose: str) -> bytes:
+        expiry = int((self._seconds() + LIFETIME_SECONDS) * 1000).to_bytes(_TIME_BYTES, "big")
+        body = secrets.token_bytes(_RANDOM_BYTES) + expiry
+        return body + self._code(purpose, body)
+
+    def is_valid(self, purpose: str, challenge: bytes) -> bool:
+        """Return whether it was issued for this purpose, has not expired and was not used."""
+        if len(challenge) != _RANDOM_BYTES + _TIME_BYTES + _CODE_BYTES:
+            return False
+        body, code = challenge[:-_CODE_BYTES], challenge[-_CODE_BYTES:]
+        if not hmac.compare_digest(code, self._code(purpose, body)):
+            return False
+        return _expiry(body) > self._seconds() and challenge not in self._used
+
+    def use(self, challenge: bytes) -> bool:
+        """Mark a valid one as used; return whether it was not before."""
+        now = self._seconds()
+        for old in [one for one, expiry in self._used.items() if expiry <= now]:
+            del self._used[old]
+        if challenge in self._used:
+            return False
+        self._used[challenge] = _expiry(challenge)
+        return True
+
+    def _code(self, purpose: str, body: bytes) -> bytes:
+        return hmac.digest(self._key, purpose.encode() + b"\0" + body, "sha256")
+
+
+def _expiry(challenge: bytes) -> float:
+    return int.from_bytes(challenge[_RANDOM_BYTES : _RANDOM_BYTES + _TIME_BYTES], "big") / 1000

@@ -15,6 +15,7 @@ from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, reader_tokens, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
+from service.web.dashboard.navigation import note_served
 from service.web.http import access, errors, hosted
 from service.web.http.app_keys import (
     BEHIND,
@@ -79,6 +80,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     )
     if runtime.settings.metrics.enabled and not runtime.settings.metrics.port:
         app.add_routes(metrics_routes(parts.metrics, metrics_token(runtime.settings), anybody=False))
+    note_served(app)
     return app
 
 

@@ -1,14 +1,16 @@
 """HTML pages: the headers that every page carries, and how they are sent (how they are made: rendering.py).
 
-Pages need no script and load nothing from elsewhere, so their policy allows neither: a hole in the escaping would find
-nothing to run. Addresses inside a page are relative, so that it works behind a proxy that adds a path of its own.
+Pages that show the text of others load no script, so their policy allows none: a hole in the escaping would find
+nothing to run. The dashboard's pages load scripts of this service and nothing inline. No page loads anything from
+elsewhere. Addresses inside a page are relative, so that it works behind a proxy that adds a path of its own.
 """
 
 from collections.abc import Mapping
 
 from aiohttp import web
 
-from service.web.pages.rendering import asset_bytes, asset_version, rendered
+from service.web.pages.assets import find_asset
+from service.web.pages.rendering import rendered
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -25,21 +27,28 @@ SECURITY_HEADERS = {
     "X-Robots-Tag": "noindex, nofollow",
 }
 
-ASSETS = {"docsmith.css": "text/css", "docsmith.svg": "image/svg+xml"}
+SCRIPTED_HEADERS = {
+    **SECURITY_HEADERS,
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+}
+"""For pages that scripts of ours bring to life: only files of this service run, and only this service is called."""
 
 
 async def asset(request: web.Request) -> web.Response:
-    """The handler of ``/assets/{name}``: a style sheet or picture of ours.
+    """The handler of ``/assets/{name}``: a style sheet, picture or script of this service.
 
     Its address changes with its content, so it may be kept for good.
     """
-    name = request.match_info["name"]
-    if name not in ASSETS:
+    found = find_asset(request.match_info["name"])
+    if found is None:
         raise web.HTTPNotFound
-    current = request.query.get("v") == asset_version(name)
+    current = request.query.get("v") == found.version
     return web.Response(
-        body=asset_bytes(name),
-        content_type=ASSETS[name],
+        body=found.body,
+        content_type=found.content_type,
         charset="utf-8",
         headers={
             **SECURITY_HEADERS,

@@ -1,11 +1,8 @@
 """Templates, and Markdown by strangers made safe. Nothing here knows of requests, so that a child process can do it."""
 
-import hashlib
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from functools import cache
-from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -15,8 +12,8 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
 from service.markup.parsers import prepared
-
-TEMPLATES = Path(__file__).parent / "templates"
+from service.web.pages.assets import TEMPLATES, asset_address
+from service.web.pages.readable import counted, duration, elapsed, moment_of, readable_size, readable_time
 
 MAX_NAME = 300
 """Characters of a name or a title that are shown."""
@@ -52,25 +49,6 @@ def clipped(text: str) -> str:
     return text if len(text) <= MAX_NAME else text[:MAX_NAME] + "…"
 
 
-def readable_time(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-@cache
-def asset_bytes(name: str) -> bytes:
-    """A style sheet or picture of ours."""
-    return (TEMPLATES / name).read_bytes()
-
-
-@cache
-def asset_version(name: str) -> str:
-    return hashlib.sha256(asset_bytes(name)).hexdigest()[:12]
-
-
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -82,9 +60,17 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(
-        visible=visible, clipped=clipped, readable_time=readable_time, counted=counted, markdown=safe_markdown
+        visible=visible,
+        clipped=clipped,
+        readable_time=readable_time,
+        elapsed=elapsed,
+        moment=moment_of,
+        duration=duration,
+        size=readable_size,
+        counted=counted,
+        markdown=safe_markdown,
     )
-    environment.globals.update(asset=lambda name: f"assets/{name}?v={asset_version(name)}")
+    environment.globals.update(asset=asset_address)
     return environment
 
 

@@ -1,0 +1,127 @@
+"""The dashboard's navigation: the pages that a person may open, by role, with the one that is open."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+from aiohttp import web
+from msgspec import Struct
+
+Role = Literal["owner", "editor", "viewer"]
+
+
+class Person(Protocol):
+    """A person who is signed in."""
+
+    @property
+    def email(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def roles(self) -> Mapping[str, Role]: ...
+    @property
+    def is_operator(self) -> bool: ...
+
+
+@runtime_checkable
+class Member(Protocol):
+    """A person in an organization."""
+
+    @property
+    def person(self) -> Person: ...
+    @property
+    def organization_id(self) -> str: ...
+    @property
+    def organization_name(self) -> str: ...
+    @property
+    def role(self) -> Role: ...
+
+
+RANKS: Mapping[Role, int] = {"viewer": 0, "editor": 1, "owner": 2}
+
+
+class Entry(Struct, frozen=True):
+    """A page that the navigation names; its path is below the organization's, or from the root for operators."""
+
+    label: str
+    path: str
+    least: Role = "viewer"
+
+
+ORGANIZATION: Mapping[str, Sequence[Entry]] = {
+    "Work": (
+        Entry("Start", ""),
+        Entry("Jobs", "jobs"),
+        Entry("Sites", "sites"),
+    ),
+    "Readers": (
+        Entry("Questions", "questions"),
+        Entry("Gaps", "gaps"),
+        Entry("Analytics", "analytics"),
+    ),
+    "Organization": (
+        Entry("Keys", "keys", "owner"),
+        Entry("Usage", "usage"),
+        Entry("Webhooks", "webhooks"),
+        Entry("People", "people"),
+    ),
+}
+OPERATOR = (
+    Entry("Organizations", "operator/organizations"),
+    Entry("Audit", "operator/audit"),
+    Entry("Settings", "operator/settings"),
+    Entry("Health", "operator/health"),
+)
+
+
+class Link(Struct, frozen=True):
+    label: str
+    path: str
+    """From the root of the service."""
+    is_here: bool
+    is_exactly_here: bool
+
+
+class Group(Struct, frozen=True):
+    name: str
+    links: Sequence[Link]
+
+
+def groups_of(app: web.Application, path: str, person: Person, member: Member | None) -> list[Group]:
+    """Return the navigation for a person on the page at ``path``, in the organization of ``member`` if any."""
+    served = _served(app)
+    found: list[Group] = []
+    if member is not None:
+        base = f"dashboard/{member.organization_id}"
+        for name, entries in ORGANIZATION.items():
+            shown = [
+                _link(entry.label, f"{base}/{entry.path}".rstrip("/"), path)
+                for entry in entries
+                if RANKS[member.role] >= RANKS[entry.least]
+                and f"/dashboard/{{organizationId}}/{entry.path}".rstrip("/") in served
+            ]
+            if shown:
+                found.append(Group(name, shown))
+    if person.is_operator:
+        found.append(
+            Group("Service", [_link(one.label, one.path, path) for one in OPERATOR if f"/{one.path}" in served])
+        )
+    return found
+
+
+def _link(label: str, target: str, path: str) -> Link:
+    here = path.strip("/")
+    is_start = target.startswith("dashboard/") and target.count("/") == 1  # every page is below it
+    is_here = here == target or (here.startswith(f"{target}/") and not is_start)
+    return Link(label, target, is_here, here == target)
+
+
+_SERVED: web.AppKey[frozenset[str]] = web.AppKey("SERVED")
+
+
+def _served(app: web.Application) -> frozenset[str]:
+    return app[_SERVED]
+
+
+def note_served(app: web.Application) -> None:
+    """Keep the paths that the application serves; call it once all routes are added."""
+    app[_SERVED] = frozenset(resource.canonical for resource in app.router.resources())

@@ -1,0 +1,145 @@
+"""Send the dashboard's pages, fragments of them and live fragments.
+
+A page works without a script: forms are posted and answered with a redirect to the page that shows the result. htmx
+swaps fragments (``fragment``) and follows a page's live region (``live``).
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+from aiohttp import web
+from msgspec import Struct
+
+from service.queries.keys import Revocation
+from service.web.dashboard.navigation import Member, Person, groups_of
+from service.web.http.app_keys import CLOSING
+from service.web.http.live import with_keep_alives
+from service.web.http.routes import VISIT
+from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
+from service.web.pages.rendering import rendered
+
+NOTICE_COOKIE = "docsmith-notice"
+NOTICE_SECONDS, MAX_NOTICE = 60, 300
+"""A notice that no page has shown by then is dropped; characters of it."""
+LIVE_HEADERS = {
+    **SCRIPTED_HEADERS,
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store, no-transform",
+    "X-Accel-Buffering": "no",
+}
+ENDED = b"event: done\ndata:\n\n"
+"""The last event of a live region that has come to its end: ``hx-sse:close="done"`` then stops connecting."""
+
+
+class Live(Struct, frozen=True):
+    """A fragment that is swapped into its live region."""
+
+    html: str
+    id: str = ""
+    """Sent back as ``Last-Event-ID`` when the connection is made again; empty keeps the last one."""
+
+
+def dashboard_page(
+    request: web.Request, viewer: Member | Person, template: str, *, status: int = 200, **values: object
+) -> web.Response:
+    """Return a page in the frame; the template extends ``dashboard.html``. A notice that waits is shown once."""
+    notice = "" if "notice" in values else _notice_of(request)
+    html = rendered(template, **{"notice": notice, **frame_values(request, viewer), **values})
+    response = html_response(html, status=status, headers=SCRIPTED_HEADERS)
+    if NOTICE_COOKIE in request.cookies:
+        response.del_cookie(NOTICE_COOKIE, path="/")
+    return response
+
+
+def frame_values(request: web.Request, viewer: Member | Person) -> dict[str, object]:
+    """Return what ``dashboard.html`` shows around a page: navigation, person, organization, the way to the root."""
+    person, member = _person_and_member(viewer)
+    groups = groups_of(request.app, request.path, person, member)
+    return {
+        "root": way_up(request),
+        "path": request.path,
+        "person": person,
+        "member": member,
+        "groups": groups,
+        "section": next((link for group in groups for link in group.links if link.is_here), None),
+    }
+
+
+def fragment(request: web.Request, template: str, *, status: int = 200, **values: object) -> web.Response:
+    """Return a part of a page, for htmx to swap in. htmx 4 swaps errors too: send those as fragments with a status."""
+    return html_response(fragment_html(request, template, **values), status=status, headers=SCRIPTED_HEADERS)
+
+
+def fragment_html(request: web.Request, template: str, **values: object) -> str:
+    """Return the text of a fragment, such as for ``Live``; addresses in it are relative to the request's path."""
+    return rendered(template, root=way_up(request), **values)
+
+
+def is_htmx(request: web.Request) -> bool:
+    """Return whether htmx asks, which wants a fragment."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def see_other(request: web.Request, path: str, *, notice: str = "") -> web.Response:
+    """Return the redirect after a form was posted, to a path from the root of the service.
+
+    ``notice`` is shown once, on the next page, and must not be secret.
+    """
+    location = way_up(request) + path.lstrip("/")
+    response = web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
+    if notice:
+        value = base64.urlsafe_b64encode(notice[:MAX_NOTICE].encode()).decode()
+        response.set_cookie(NOTICE_COOKIE, value, max_age=NOTICE_SECONDS, path="/", httponly=True, samesite="Lax")
+    return response
+
+
+async def live(
+    request: web.Request, fragments: AsyncIterator[Live], *, revocation: Revocation | None = None
+) -> web.StreamResponse:
+    """Send fragments to a live region as they come, until they end, the session ends or the server goes down.
+
+    The region: ``<div hx-sse:connect="ADDRESS" hx-sse:close="done" hx-swap="innerMorph">``. Begin with a fragment of
+    the whole region, or go on after the ``Last-Event-ID``, so that nothing is missed between page and connection.
+    """
+    request[VISIT].is_stream = True
+    response = web.StreamResponse(headers=LIVE_HEADERS)
+    await response.prepare(request)
+    ended = False
+
+    async def watched() -> AsyncGenerator[Live, None]:
+        nonlocal ended
+        async for one in fragments:
+            yield one
+        ended = True
+
+    closing: asyncio.Event = request.app[CLOSING]
+    async with aclosing(watched()) as events:
+        async for one in with_keep_alives(events, closing, revocation=revocation):
+            await response.write(b":\n\n" if one is None else _encoded(one))
+    if ended:
+        await response.write(ENDED)
+    await response.write_eof()
+    return response
+
+
+def _encoded(one: Live) -> bytes:
+    lines = [f"id: {one.id}"] if one.id else []
+    lines += [f"data: {line}" for line in one.html.splitlines()]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def _person_and_member(viewer: Member | Person) -> tuple[Person, Member | None]:
+    """Return the person, and the membership where the page is an organization's."""
+    if isinstance(viewer, Member):
+        return viewer.person, viewer
+    return viewer, None
+
+
+def _notice_of(request: web.Request) -> str:
+    try:
+        return base64.urlsafe_b64decode(request.cookies.get(NOTICE_COOKIE, "")).decode()[:MAX_NOTICE]
+    except (binascii.Error, ValueError):
+        return ""

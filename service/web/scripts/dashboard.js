@@ -1,0 +1,48 @@
+// The dashboard's own script: copy buttons. Everything else works without one, or is htmx's.
+(() => {
+  "use strict";
+
+  const root = document.documentElement;
+  root.classList.add("scripted");
+
+  const status = document.getElementById("status");
+
+  function say(text) {
+    if (!status) return;
+    status.textContent = "";
+    requestAnimationFrame(() => { status.textContent = text; });
+  }
+
+  async function copy(button) {
+    const source = button.dataset.copyFrom && document.getElementById(button.dataset.copyFrom);
+    const text = source ? (source.value ?? source.textContent) : button.dataset.copy;
+    const label = button.querySelector("[data-label]") ?? button;
+    button.dataset.before ??= label.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      label.textContent = "Copied";
+      say("Copied");
+    } catch {
+      select(source ?? button.previousElementSibling);
+      label.textContent = "Press Ctrl+C";
+      say("The text is selected. Press Ctrl+C to copy it.");
+    }
+    clearTimeout(button.restoring);
+    button.restoring = setTimeout(() => { label.textContent = button.dataset.before; }, 2000);
+  }
+
+  // Pages of plain HTTP addresses have no clipboard: the text is selected for the person to copy.
+  function select(element) {
+    if (!element) return;
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const selection = getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-copy], button[data-copy-from]");
+    if (button) copy(button);
+  });
+})();

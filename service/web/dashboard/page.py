@@ -8,7 +8,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from aiohttp import web
 from msgspec import Struct
@@ -116,12 +116,13 @@ async def live(
         ended = True
 
     closing: asyncio.Event = request.app[CLOSING]
-    async with aclosing(watched()) as events:
-        async for one in with_keep_alives(events, closing, revocation=revocation):
-            await response.write(b":\n\n" if one is None else _encoded(one))
-    if ended:
-        await response.write(ENDED)
-    await response.write_eof()
+    with suppress(ConnectionError):  # the page was closed
+        async with aclosing(watched()) as events:
+            async for one in with_keep_alives(events, closing, revocation=revocation):
+                await response.write(b":\n\n" if one is None else _encoded(one))
+        if ended:
+            await response.write(ENDED)
+        await response.write_eof()
     return response
 
 

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -20,6 +20,7 @@ from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import FeedbackGiven
 from service.domain.threads.question_normalization import wording
 from service.domain.threads.recorded_reply import (
+    CallEnd,
     ReaderLeft,
     ReaderReturned,
     ReplyCompleted,
@@ -31,9 +32,10 @@ from service.domain.threads.recorded_reply import (
     SourcesFound,
 )
 from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadStarted
+from service.projections import question_days
 from service.streams import ERASURES, THREADS, decoded
 
-NAME = "questions-4"
+NAME = "questions-5"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
 """Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
@@ -41,16 +43,20 @@ FILTERED = ("content_filter", "A content filter ended the answer.")
 
 class QuestionsView:
     name = NAME
-    tables = """
+    tables = (
+        """
         CREATE TABLE asked_threads (
             id TEXT PRIMARY KEY,
+            organization_id TEXT NOT NULL,
             project_id TEXT NOT NULL,
+            domain TEXT NOT NULL,
             started_at TEXT NOT NULL
         ) STRICT;
         CREATE TABLE asked (
             position INTEGER PRIMARY KEY,
             id TEXT NOT NULL UNIQUE,
             thread_id TEXT NOT NULL,
+            organization_id TEXT NOT NULL,
             project_id TEXT NOT NULL,
             asked_at TEXT NOT NULL,
             question TEXT NOT NULL,
@@ -58,18 +64,27 @@ class QuestionsView:
             page TEXT NOT NULL,
             is_current INTEGER NOT NULL DEFAULT 1,
             reply_id TEXT NOT NULL DEFAULT '',
-            resolution TEXT
+            caller TEXT NOT NULL DEFAULT '',
+            state TEXT NOT NULL DEFAULT '',
+            resolution TEXT,
+            rating TEXT
         ) STRICT;
         CREATE INDEX asked_by_project ON asked (project_id, asked_at);
         CREATE INDEX asked_newest ON asked (project_id, position, asked_at);
+        CREATE INDEX asked_in_organization
+            ON asked (organization_id, position, asked_at, project_id, resolution, state, rating, caller);
         CREATE INDEX asked_by_thread ON asked (thread_id);
         CREATE INDEX asked_unanswered ON asked (project_id, wording) WHERE resolution = 'unanswered';
+        CREATE INDEX asked_gaps ON asked (organization_id, asked_at, project_id, wording, position)
+            WHERE resolution = 'unanswered';
         CREATE TABLE answers (
             id TEXT PRIMARY KEY,
             position INTEGER NOT NULL,
             thread_id TEXT NOT NULL,
+            organization_id TEXT NOT NULL,
             project_id TEXT NOT NULL,
             message_id TEXT NOT NULL,
+            asked_by TEXT NOT NULL,
             started_at TEXT NOT NULL,
             state TEXT NOT NULL DEFAULT 'active',
             answer TEXT NOT NULL DEFAULT '',
@@ -82,6 +97,9 @@ class QuestionsView:
             unsupported INTEGER,
             marked TEXT NOT NULL DEFAULT '[]',
             model TEXT,
+            input_tokens INTEGER NOT NULL DEFAULT 0,
+            output_tokens INTEGER NOT NULL DEFAULT 0,
+            cost_usd REAL,
             cited TEXT NOT NULL DEFAULT '[]',
             rating TEXT,
             comment TEXT NOT NULL DEFAULT '',
@@ -103,7 +121,9 @@ class QuestionsView:
             commit_id TEXT NOT NULL,
             PRIMARY KEY (reply_id, number)
         ) STRICT, WITHOUT ROWID;
-    """
+        """
+        + question_days.TABLES
+    )
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
         for recorded in events:
@@ -116,27 +136,37 @@ class QuestionsView:
 
 def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, event: ThreadEvent) -> None:
     match event:
-        case ThreadStarted(project_id=project_id, started_at=at):
-            db.execute("INSERT INTO asked_threads VALUES (?, ?, ?)", (thread_id, project_id, stamp(at)))
+        case ThreadStarted() as new:
+            db.execute(
+                "INSERT INTO asked_threads VALUES (?, ?, ?, ?, ?)",
+                (thread_id, new.organization_id, new.project_id, new.domain, stamp(new.started_at)),
+            )
         case MessagePosted() as asked:
             if asked.replaces:
                 _leave_from(db, thread_id, asked.replaces, itself=True)
             db.execute(
-                "INSERT INTO asked (position, id, thread_id, project_id, asked_at, question, wording, page)"
-                " SELECT ?, ?, id, project_id, ?, ?, ?, ? FROM asked_threads WHERE id = ?",
+                "INSERT INTO asked (position, id, thread_id, organization_id, project_id, asked_at, question, wording,"
+                " page) SELECT ?, ?, id, organization_id, project_id, ?, ?, ?, ? FROM asked_threads WHERE id = ?",
                 (
                     recorded.position, asked.message_id, stamp(asked.posted_at), asked.text,
                     "" if recorded.erased or recorded.damaged else wording(asked.text), asked.current_path, thread_id,
                 ),
             )  # fmt: skip
-        case ReplyStarted(reply_id=reply_id, message_id=message_id, started_at=at):
-            _leave_from(db, thread_id, message_id, itself=False)
+        case ReplyStarted() as begun:
+            _leave_from(db, thread_id, begun.message_id, itself=False)
             db.execute(
-                "INSERT INTO answers (id, position, thread_id, project_id, message_id, started_at)"
-                " SELECT ?, ?, id, project_id, ?, ? FROM asked_threads WHERE id = ?",
-                (reply_id, recorded.position, message_id, stamp(at), thread_id),
+                "INSERT INTO answers (id, position, thread_id, organization_id, project_id, message_id, asked_by,"
+                " started_at) SELECT ?, ?, id, organization_id, project_id, ?, ?, ? FROM asked_threads WHERE id = ?",
+                (
+                    begun.reply_id, recorded.position, begun.message_id, recorded.metadata.actor,
+                    stamp(begun.started_at), thread_id,
+                ),
+            )  # fmt: skip
+            db.execute(
+                "UPDATE asked SET reply_id = ?, caller = ?, state = 'active', resolution = NULL, rating = NULL"
+                " WHERE id = ?",
+                (begun.reply_id, begun.caller, begun.message_id),
             )
-            db.execute("UPDATE asked SET reply_id = ?, resolution = NULL WHERE id = ?", (reply_id, message_id))
         case SourcesFound(reply_id=reply_id, sources=sources):
             db.executemany(
                 "INSERT OR REPLACE INTO answer_sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -145,43 +175,74 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
                     for s in sources
                 ),
             )
-        case ReplyWritten(reply_id=reply_id, text=text):
+        case ReplyWritten(reply_id=reply_id, text=text, call=call):
             before = "''" if recorded.erased else "answer"
             db.execute(f"UPDATE answers SET answer = {before} || ? WHERE id = ?", (text, reply_id))  # noqa: S608 (ours)
+            if call is not None:
+                _add_call(db, reply_id, call)
         case ReplyCompleted():
             _complete(db, event)
         case ReplyStopped(reply_id=reply_id, reason=reason):
-            db.execute("UPDATE answers SET state = ? WHERE id = ?", (reason, reply_id))
+            _end(db, reply_id, reason)
         case ReplyFailed(reply_id=reply_id, code=code, message=message):
-            db.execute(
-                "UPDATE answers SET state = 'failed', failure = ?, failure_message = ? WHERE id = ?",
-                (code, message, reply_id),
-            )
+            db.execute("UPDATE answers SET failure = ?, failure_message = ? WHERE id = ?", (code, message, reply_id))
+            _end(db, reply_id, "failed")
         case FeedbackGiven() as given:
             db.execute(
                 "UPDATE answers SET rating = ?, comment = ?, rated_at = ?, rated = ? WHERE id = ?",
                 (given.rating, given.comment, stamp(given.given_at), recorded.position, given.reply_id),
             )
+            _change_question(db, given.reply_id, "rating", given.rating)
         case ReplyResumed() | ReaderLeft() | ReaderReturned():
             pass
         case unknown:
             assert_never(unknown)
 
 
+def _add_call(db: sqlite3.Connection, reply_id: str, call: CallEnd) -> None:
+    """Add a call's tokens and cost, for a reply that may not be completed."""
+    usage = call.usage
+    db.execute(
+        "UPDATE answers SET model = ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
+        " cost_usd = CASE WHEN ? IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + ? END WHERE id = ?",
+        (call.model, usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.cost_usd, reply_id),
+    )
+
+
 def _complete(db: sqlite3.Connection, done: ReplyCompleted) -> None:
     is_filtered = done.finish_reason == "content_filter"
     resolution = None if is_filtered else done.resolution
     db.execute(
-        "UPDATE answers SET state = 'completed', answer = ?, resolution = ?, failure = ?, failure_message = ?,"
-        " uncited = ?, model = ?, cited = ?, supported = ?, partly = ?, unsupported = ?, marked = ? WHERE id = ?",
+        "UPDATE answers SET answer = ?, resolution = ?, failure = ?, failure_message = ?, uncited = ?, model = ?,"
+        " cited = ?, supported = ?, partly = ?, unsupported = ?, marked = ?, input_tokens = ?, output_tokens = ?,"
+        " cost_usd = ? WHERE id = ?",
         (
             done.text, resolution, *(FILTERED if is_filtered else (None, None)), done.uncited, done.model,
-            json.dumps(done.cited), *_checks(done.checks), done.reply_id,
+            json.dumps(done.cited), *_checks(done.checks), done.usage.input_tokens, done.usage.output_tokens,
+            done.usage.cost_usd, done.reply_id,
         ),
     )  # fmt: skip
+    _change_question(db, done.reply_id, "resolution", resolution)
+    _end(db, done.reply_id, "completed")
+    question_days.count_citations(db, done.reply_id)
+    if done.first_text_at is not None:
+        question_days.count_first_text(db, done.reply_id, done.first_text_at)
+
+
+def _end(db: sqlite3.Connection, reply_id: str, state: str) -> None:
+    db.execute("UPDATE answers SET state = ? WHERE id = ?", (state, reply_id))
+    _change_question(db, reply_id, "state", state)
+    question_days.count_reply(db, reply_id)
+
+
+def _change_question(
+    db: sqlite3.Connection, reply_id: str, column: Literal["state", "resolution", "rating"], value: str | None
+) -> None:
+    """Change what the question knows of its reply, if it has no newer one."""
     db.execute(  # by the message's id, which has an index: without one each reply reads all questions
-        "UPDATE asked SET resolution = ? WHERE id = (SELECT message_id FROM answers WHERE id = ?) AND reply_id = ?",
-        (resolution, done.reply_id, done.reply_id),
+        f"UPDATE asked SET {column} = ? WHERE id = (SELECT message_id FROM answers WHERE id = ?)"  # noqa: S608  (ours)
+        " AND reply_id = ?",
+        (value, reply_id, reply_id),
     )
 
 

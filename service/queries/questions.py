@@ -57,9 +57,10 @@ class Period(Struct, frozen=True):
 
 
 _QUESTIONS = """
-    SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at, state,
-        coalesce(answer, '') AS answer, answers.resolution, failure, failure_message,
-        coalesce(uncited, 0) AS uncited, supported, partly, unsupported, marked, model, cited, rating, comment, rated_at
+    SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at,
+        answers.state, coalesce(answer, '') AS answer, answers.resolution, failure, failure_message,
+        coalesce(uncited, 0) AS uncited, supported, partly, unsupported, marked, model, cited,
+        answers.rating, comment, rated_at
     FROM asked LEFT JOIN answers ON answers.id = asked.reply_id
 """
 
@@ -141,10 +142,10 @@ async def list_feedback(
     views: Views, project_id: str, period: Period, *, before: int, limit: int, rating: Rating | None = None
 ) -> Placed[RatedView]:
     """Return the newest first, from what was given before a place."""
-    only = "" if rating is None else " AND rating = ?"
+    only = "" if rating is None else " AND answers.rating = ?"
     rows = await views.query(
         "SELECT rated, answers.id, answers.thread_id, coalesce(question, '') AS question, answer,"  # noqa: S608  (ours)
-        " coalesce(page, '') AS page, rating, comment, rated_at"
+        " coalesce(page, '') AS page, answers.rating, comment, rated_at"
         " FROM answers LEFT JOIN asked ON asked.id = answers.message_id"
         f" WHERE answers.project_id = ? AND rated_at >= ? AND rated_at < ? AND rated IS NOT NULL AND rated < ?{only}"
         " ORDER BY rated DESC LIMIT ?",

@@ -8,7 +8,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,7 @@ from msgspec import Struct
 from eventstore import EventStore, Views
 from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.feedback import Rating
-from service.domain.threads.recorded_reply import Resolution
+from service.domain.threads.recorded_reply import Caller, Resolution
 from service.domain.times import timestamp_from
 from service.projections.questions import NAME, stamp
 from service.views.questions import (
@@ -41,6 +41,9 @@ Placed: TypeAlias = list[tuple[int, V]]
 FIRST = (1 << 62) - 1
 """A place before the newest."""
 
+Outcome: TypeAlias = Literal["answered", "unanswered", "failed"]
+"""``failed``: there is no whole answer; its reply failed, or was stopped, interrupted or filtered."""
+
 TURNS_AT_ONCE = 200
 """Turns of a transcript whose citations are read at once: about 1 ms of the event loop."""
 
@@ -60,7 +63,7 @@ _QUESTIONS = """
     SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at,
         answers.state, coalesce(answer, '') AS answer, answers.resolution, failure, failure_message,
         coalesce(uncited, 0) AS uncited, supported, partly, unsupported, marked, model, cited,
-        answers.rating, comment, rated_at
+        answers.rating, comment, rated_at, asked.caller, asked.project_id
     FROM asked LEFT JOIN answers ON answers.id = asked.reply_id
 """
 
@@ -92,6 +95,53 @@ async def list_questions(
     )
     sources = await _cited(views, rows)
     return [(row["position"], _conversation(row, sources)) for row in rows]
+
+
+class QuestionFilter(Struct, frozen=True):
+    """Which questions are listed; None for all."""
+
+    outcome: Outcome | None = None
+    rating: Rating | None = None
+    caller: Caller | None = None
+    project_id: str | None = None
+
+
+async def list_organization_questions(
+    views: Views, organization_id: str, period: Period, chosen: QuestionFilter, *, before: int, limit: int
+) -> Placed[ConversationView]:
+    """Return an organization's questions, the newest first, from those before a place."""
+    conditions = ["organization_id = ?", "position < ?", "asked_at >= ?", "asked_at < ?"]
+    given: list[object] = [organization_id, before, period.start, period.end]
+    match chosen.outcome:
+        case None:
+            pass
+        case "failed":
+            conditions.append("resolution IS NULL AND state NOT IN ('', 'active')")
+        case resolution:
+            conditions.append("resolution = ?")
+            given.append(resolution)
+    for column in ("rating", "caller", "project_id"):
+        value = getattr(chosen, column)
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            given.append(value)
+    rows = await views.query(
+        f"{_QUESTIONS} WHERE asked.position IN (SELECT position FROM asked INDEXED BY asked_in_organization"  # noqa: S608  (ours)
+        f" WHERE {' AND '.join(conditions)} ORDER BY position DESC LIMIT ?) ORDER BY asked.position DESC",
+        (*given, limit),
+    )
+    sources = await _cited(views, rows)
+    return [(row["position"], _conversation(row, sources)) for row in rows]
+
+
+async def project_of_thread(views: Views, organization_id: str, thread_id: str) -> str | None:
+    """Return the project of an organization's thread, by its id or a question's."""
+    row = await views.query_one(
+        "SELECT project_id FROM asked_threads WHERE organization_id = ?"
+        " AND id = coalesce((SELECT thread_id FROM asked WHERE asked.id = ?), ?)",
+        (organization_id, thread_id, thread_id),
+    )
+    return None if row is None else str(row[0])
 
 
 async def read_transcript(views: Views, project_id: str, thread_id: str) -> TranscriptView | None:
@@ -241,6 +291,8 @@ def _conversation(row: sqlite3.Row, sources: _Cited) -> ConversationView:
         sources=sources.get(row["reply_id"], ()),
         page=row["page"] or None,
         feedback=_feedback(row),
+        caller=row["caller"],
+        project_id=row["project_id"],
     )
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import Rating
-from service.domain.threads.recorded_reply import ReplyState, Resolution
+from service.domain.threads.recorded_reply import Caller, ReplyState, Resolution
 from service.views.fields import Reference, Timestamp, described
 
 NextCursor = Annotated[str | None, described("Send it back as `cursor` for the next rows; null when there are none.")]
@@ -101,6 +101,8 @@ class ConversationView(Struct, frozen=True, rename="camel"):
     sources: Annotated[tuple[SourceView, ...], described("The sources that the answer cites.")]
     page: Annotated[str | None, described("The page that the reader had open.")]
     feedback: Annotated[FeedbackView | None, described("The last one of this answer.")]
+    caller: Annotated[Caller, described("The kind of client that asked; empty from before it was recorded.")]
+    project_id: Annotated[str, described("The project whose site was asked.")]
 
 
 class ConversationsView(Struct, frozen=True, rename="camel"):

@@ -1,19 +1,17 @@
 """What the operator reads of what was asked: as it happens, and made again from the log."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
 
-from eventstore import Metadata, SQLiteEventStore, Views, execute
+from eventstore import Metadata, SQLiteEventStore, Views
 from service.commands.erasures import erase_subject
 from service.domain.model import Usage
-from service.domain.search import SearchFilter, Source
 from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.question_normalization import wording
-from service.domain.threads.recorded_reply import CompleteReply, FailReply, RecordSources, RecordText, StopReply
-from service.domain.threads.threads import PostMessage, StartThread, digest_of
+from service.domain.threads.recorded_reply import CompleteReply, FailReply, RecordText, StopReply
 from service.domain.times import timestamp
 from service.projections.questions import FILTERED, QuestionsView
 from service.queries.questions import (
@@ -24,11 +22,7 @@ from service.queries.questions import (
     read_transcript,
     summarize_checks,
 )
-from service.streams import THREADS
-
-NOW = datetime(2026, 1, 2, tzinfo=UTC)
-LAST = 1 << 62
-EVER = Period()
+from tests.projections.asked import EVER, LAST, NOW, Site, post
 
 
 @pytest.fixture
@@ -41,45 +35,6 @@ async def store(tmp_path):
 async def views(store, tmp_path):
     async with await Views.open(tmp_path / "views.db", store, [QuestionsView()]) as views:
         yield views
-
-
-def post(number, text, current_path="/open"):
-    at = NOW + timedelta(hours=number)
-    return PostMessage(
-        f"m{number}", "", text, (), current_path, SearchFilter(), 5, 2, f"r{number}", "one", "guide", "ann", at
-    )
-
-
-def source(number):
-    return Source(number, f"p{number}.md", f"/p{number}#a", f"Page {number}", "A", 3, 9, "c" * 40)
-
-
-class Site:
-    """Threads of one site, recorded as the service does."""
-
-    def __init__(self, store, views, project="project"):
-        self.store, self.views, self.project = store, views, project
-
-    async def do(self, thread, *commands):
-        for command in commands:
-            await execute(self.store, THREADS, thread, command)
-        await self.views.catch_up()
-
-    async def start(self, thread, message):
-        await self.do(thread, StartThread("org", self.project, "guide", "ann", digest_of("k"), message))
-
-    async def answer(self, thread, message, text="So it is [2].", cited=(2,), resolution="answered"):
-        found = RecordSources(message.reply_id, message.text, (source(1), source(2)))
-        done = CompleteReply(message.reply_id, text, cited, resolution, "fake/model", Usage(), NOW)
-        await self.do(thread, found, RecordText(message.reply_id, text[:3]), done)
-
-    async def questions(self, period=EVER, **page):
-        return [row for _, row in await self.placed(period, **page)]
-
-    async def placed(self, period=EVER, *, before=LAST, limit=100, resolution=None):
-        return await list_questions(
-            self.views, self.project, period, before=before, limit=limit, resolution=resolution
-        )  # fmt: skip
 
 
 @pytest.fixture

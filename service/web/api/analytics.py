@@ -108,6 +108,8 @@ CONVERSATION_EXAMPLE = {
     "sources": [SOURCE_EXAMPLE],
     "page": "/guides/retries",
     "feedback": FEEDBACK_EXAMPLE,
+    "caller": "web",
+    "projectId": "p1",
 }
 TRANSCRIPT_EXAMPLE = {
     "threadId": EXAMPLE_THREAD_ID,
@@ -477,6 +479,7 @@ _QUESTION: Cells = {
     "isGap": lambda view: "true" if view.is_gap else "false",
     "failure": lambda view: view.failure.code if view.failure else None,
     "uncited": lambda view: "true" if view.uncited else "false",
+    "caller": lambda view: view.caller,
 }
 _UNANSWERED: Cells = {
     "wording": lambda view: view.wording,

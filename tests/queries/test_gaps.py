@@ -1,0 +1,163 @@
+"""Gaps and sums of an organization's questions."""
+
+from datetime import date, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from eventstore import Metadata, SQLiteEventStore, Views, execute
+from service.commands.erasures import erase_subject
+from service.domain.access.idempotency import ClaimRequest, claim_id
+from service.domain.model import Usage
+from service.domain.threads.feedback import GiveFeedback
+from service.domain.threads.question_groups import AskedWording, group_wordings
+from service.domain.threads.recorded_reply import CallEnd, CompleteReply, FailReply, RecordSources, RecordText
+from service.projections import all_projections
+from service.queries.analytics import Days, read_analytics
+from service.queries.gaps import count_unanswered, find_gap, job_key, list_gaps
+from service.queries.questions import QuestionFilter, list_organization_questions, project_of_thread
+from service.streams import REQUESTS
+from tests.projections.asked import EVER, LAST, NOW, Site, post, source
+
+DAYS = Days(date(2026, 1, 2), date(2026, 1, 3))
+
+
+@pytest.fixture
+async def site(tmp_path):
+    async with (
+        await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store,
+        await Views.open(tmp_path / "views.db", store, all_projections()) as views,
+    ):
+        yield Site(store, views)
+
+
+async def ask(site, number, text, resolution="unanswered", **fields):
+    asked = replace(post(number, text), **fields)
+    await site.start(f"t{number}", asked)
+    await site.answer(f"t{number}", asked, "So [2].", (2,) if resolution == "answered" else (), resolution)
+
+
+def test_wordings_with_the_same_rare_words_are_one_group():
+    texts = [
+        "export chart pdf",
+        "exporting charts pdf",
+        "rotate saml certificate",
+        "saml certificate rotate sso",
+        "x y",
+    ]
+    asked = [AskedWording("p", text, 2 if number == 2 else 1, number) for number, text in enumerate(texts)]
+    asked.append(AskedWording("other", "export chart pdf", 1, 9))
+    groups = [[one.newest for one in group.wordings] for group in group_wordings(asked)]
+    assert groups == [[2, 3], [1, 0], [9], [4]]
+
+
+async def gaps(site, **page):
+    found = await list_gaps(site.store, site.views, "org", EVER, **{"limit": 10, **page})
+    return [gap for _, gap in found]
+
+
+async def test_gaps_have_examples_pages_and_a_prompt(site):
+    texts = [
+        "How do I export a chart?",
+        "Can I export charts\nto PDF?",
+        "How do I export a chart?",
+        "Where is the log?",
+    ]
+    for number, text in enumerate(texts):
+        await ask(site, number, text)
+    await ask(site, 9, "How do I export a chart?", "answered")
+    [export, log] = await gaps(site)
+    assert (export.question, export.count, export.wordings) == ("How do I export a chart?", 3, 2)
+    assert [example.id for example in export.examples] == ["m2", "m1", "m0"]
+    assert export.pages == ("p1.md", "p2.md")
+    assert '- "Can I export charts to PDF?"' in export.prompt
+    assert export.prompt.count("How do I export a chart?") == 1
+    assert [gap.id for gap in await gaps(site, offset=1)] == [log.id]
+    assert await gaps(site, project_id="another") == []
+    assert await list_gaps(site.store, site.views, "other", EVER, limit=10) == []
+    assert await count_unanswered(site.views, "org", EVER) == 4
+
+
+async def test_gap_names_its_job_until_it_is_asked_again(site):
+    await ask(site, 1, "Where is the log?")
+    [gap] = await gaps(site)
+    claim = ClaimRequest("project", "job1", "fingerprint", NOW)
+    await execute(site.store, REQUESTS, claim_id("project", job_key(gap)), claim)
+    assert (await find_gap(site.store, site.views, "org", EVER, gap.id)).job_id == "job1"
+    await ask(site, 2, "Where is the log?")
+    [again] = await gaps(site)
+    assert (again.id, again.job_id) == (gap.id, None)
+    assert await find_gap(site.store, site.views, "other", EVER, gap.id) is None
+
+
+async def test_erased_questions_are_in_no_gap(site):
+    await ask(site, 1, "Where is Ermentrude?")
+    await erase_subject(site.store, site.views, "thread-t1", Metadata())
+    assert await gaps(site) == []
+
+
+async def test_questions_are_filtered_by_outcome_rating_caller_and_site(site):
+    await ask(site, 1, "One?", "answered", caller="web")
+    await ask(site, 2, "Two?", caller="api")
+    await ask(Site(site.store, site.views, "second"), 3, "Three?", "answered", caller="web")
+    await site.start("t4", post(4, "Four?"))
+    await site.do("t4", FailReply("r4", "unavailable", "Down.", NOW))
+    await site.start("t5", post(5, "Five?"))
+    await site.do("t1", GiveFeedback("r1", "guide", "down", "", NOW))
+
+    async def chosen(**fields):
+        rows = await list_organization_questions(
+            site.views, "org", EVER, QuestionFilter(**fields), before=LAST, limit=10
+        )
+        return [row.id for _, row in rows]
+
+    assert await chosen() == ["m5", "m4", "m3", "m2", "m1"]
+    assert await chosen(outcome="failed") == ["m4"]
+    assert await chosen(outcome="answered") == ["m3", "m1"]
+    assert await chosen(outcome="answered", project_id="second") == ["m3"]
+    assert await chosen(rating="down", caller="web") == ["m1"]
+    assert await list_organization_questions(site.views, "x", EVER, QuestionFilter(), before=LAST, limit=9) == []
+    assert [await project_of_thread(site.views, *which) for which in (("org", "m3"), ("org", "t1"), ("x", "t1"))] == [
+        "second", "project", None
+    ]  # fmt: skip
+
+
+async def test_analytics_sum_what_happened_by_day(site):
+    await ask(site, 1, "One?", "answered", caller="web")
+    await ask(site, 2, "Two?", caller="web")
+    await ask(site, 30, "Three?", "answered", caller="api")
+    first, second = post(26, "Four?"), post(27, "Five?")
+    for number, asked in ((4, first), (5, second)):
+        await site.start(f"t{number}", asked)
+    usage = Usage(100, 10, 0.5)
+    await site.do(
+        "t4", RecordSources("r26", "Four?", (source(1),)), RecordText("r26", "So", call=CallEnd("stop", "m", usage))
+    )
+    await site.do("t4", FailReply("r26", "unavailable", "Down.", NOW))
+    done = CompleteReply("r27", "x", (), "answered", "m", usage, NOW, first_text_at=second.now + timedelta(seconds=0.4))
+    await site.do("t5", done)
+    for rating in ("up", "down"):
+        await site.do("t1", GiveFeedback("r1", "guide", rating, "", NOW))
+    found = await read_analytics(site.views, "org", DAYS)
+    counted = found.totals
+    assert (counted.questions, counted.answered, counted.unanswered, counted.failed) == (5, 3, 1, 1)
+    assert (counted.up, counted.down, counted.unanswered_share, counted.helpful_share) == (0, 1, 0.25, 0)
+    assert [(day.day, day.counts.questions) for day in found.days] == [("2026-01-02", 2), ("2026-01-03", 3)]
+    assert [(one.caller, one.questions) for one in found.callers] == [("web", 2), ("", 2), ("api", 1)]
+    assert (found.first_text.replies, found.first_text.median_ms, found.first_text.p95_ms) == (1, 500, 500)
+    assert [(page.path, page.url, page.answers) for page in found.cited_pages] == [("p2.md", "/p2", 2)]
+    assert [(row.key_id, row.model, row.replies, row.input_tokens, row.cost_usd) for row in found.spending] == [
+        ("key", "m", 2, 200, 1.0), ("key", "fake/model", 3, 0, None)
+    ]  # fmt: skip
+    assert (await read_analytics(site.views, "org", DAYS, project_id="x")).totals.questions == 0
+    assert (await read_analytics(site.views, "other", DAYS)).totals.questions == 0
+
+
+async def test_another_reply_to_a_question_is_counted_once(site):
+    await ask(site, 1, "One?")
+    await site.do("t1", GiveFeedback("r1", "guide", "up", "", NOW))
+    again = replace(post(1, "One?"), reply_id="r9", message_id="m9", regenerates=True)
+    await site.do("t1", again)
+    await site.answer("t1", again, "So [1].", (1,))
+    counted = (await read_analytics(site.views, "org", DAYS)).totals
+    assert (counted.questions, counted.answered, counted.unanswered, counted.up) == (1, 1, 0, 0)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
 from service.domain import audit, copies, erasures, organizations, sites
-from service.domain.access import credentials, keys, spending, usage
+from service.domain.access import credentials, keys, members, people, spending, usage
 from service.domain.access import idempotency as requests
 from service.domain.hooks import deliveries, incoming, webhooks
 from service.domain.jobs import decider as jobs
@@ -47,6 +47,13 @@ CREDENTIALS: Decider[credentials.CredentialCommand, credentials.Credentials, cre
     credentials.evolve,
     Codec(credentials.CredentialEvent),
 )
+PEOPLE: Decider[people.PersonCommand, people.PersonState, people.PersonEvent] = Decider(
+    "person", people.Absent(), people.decide, people.evolve, Codec(people.PersonEvent)
+)
+MEMBERS: Decider[members.MemberCommand, members.Members, members.MemberEvent] = Decider(
+    "members", members.Members(), members.decide, members.evolve, Codec(members.MemberEvent)
+)
+"""By the id of the organization."""
 JOBS: Decider[jobs.JobCommand, jobs.Job, jobs.JobEvent] = Decider(
     "job",
     jobs.Absent(),

@@ -4,6 +4,7 @@ from eventstore import Projection
 from service.projections.jobs import JobsView
 from service.projections.keys import KeysView
 from service.projections.organizations import OrganizationsView
+from service.projections.people import PeopleView
 from service.projections.projects import ProjectsView
 from service.projections.questions import QuestionsView
 from service.projections.reviews import ReviewsView
@@ -25,4 +26,5 @@ def all_projections() -> tuple[Projection, ...]:
         WebhooksView(),
         UsageView(),
         ReviewsView(),
+        PeopleView(),
     )

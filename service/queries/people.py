@@ -1,0 +1,218 @@
+"""People and their roles, from the read models, and in memory for requests that look one up each."""
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from eventstore import EventStore, RecordedEvent, Views
+from service.domain.access.members import Role, RoleGiven, RoleRemoved, is_at_least
+from service.domain.access.people import (
+    SESSION_LIFETIME,
+    OperatorGiven,
+    OperatorRemoved,
+    PersonAdded,
+    PersonEvent,
+    PersonRenamed,
+    SignedIn,
+    SignedOut,
+    SignInLinkMade,
+    SignInMethod,
+)
+from service.domain.times import timestamp_from
+from service.streams import MEMBERS, PEOPLE, decoded
+from service.views.people import MemberView, OrganizationRoleView, PersonView
+
+_MEMBERS = (
+    "SELECT m.organization_id, m.role, m.given_at, p.id, p.email, p.name, p.signed_in_at"
+    " FROM members m JOIN people p ON p.id = m.person_id WHERE m.organization_id = ?"
+)
+
+
+async def list_members(views: Views, organization_id: str) -> list[MemberView]:
+    """Return the people of an organization, by email: at most ``MAX_MEMBERS``."""
+    rows = await views.query(f"{_MEMBERS} ORDER BY p.email, p.id", (organization_id,))
+    return [_member(row) for row in rows]
+
+
+async def get_member(views: Views, organization_id: str, person_id: str) -> MemberView | None:
+    row = await views.query_one(f"{_MEMBERS} AND m.person_id = ?", (organization_id, person_id))
+    return _member(row) if row else None
+
+
+async def list_people(views: Views) -> list[PersonView]:
+    """Return everyone, by email: for the operator."""
+    return await _people(views, "ORDER BY email, id", ())
+
+
+async def get_person(views: Views, person_id: str) -> PersonView | None:
+    found = await _people(views, "WHERE id = ?", (person_id,))
+    return found[0] if found else None
+
+
+async def people_by_email(views: Views, email: str) -> list[PersonView]:
+    """Return those who have this email, in small letters: first those that the terminal added."""
+    return await _people(views, "WHERE email = ? ORDER BY organization_id != '', added_at, id", (email,))
+
+
+async def has_anyone_signed_in(views: Views) -> bool:
+    return await views.query_one("SELECT 1 FROM people WHERE signed_in_at IS NOT NULL LIMIT 1") is not None
+
+
+async def _people(views: Views, rest: str, parameters: Sequence[str]) -> list[PersonView]:
+    columns = "id, email, name, organization_id, is_operator, added_at, signed_in_at"
+    rows = await views.query(f"SELECT {columns} FROM people {rest}", parameters)  # noqa: S608  (ours)
+    roles: dict[str, list[OrganizationRoleView]] = {}
+    of_one = "WHERE person_id = ?" if len(rows) == 1 else ""
+    sql = f"SELECT person_id, organization_id, role FROM members {of_one} ORDER BY organization_id"  # noqa: S608  (ours)
+    for row in await views.query(sql, (rows[0]["id"],) if of_one else ()):
+        roles.setdefault(row["person_id"], []).append(OrganizationRoleView(row["organization_id"], row["role"]))
+    return [
+        PersonView(
+            id=row["id"],
+            email=row["email"],
+            name=row["name"],
+            is_operator=bool(row["is_operator"]),
+            roles=tuple(roles.get(row["id"], ())),
+            added_by=row["organization_id"] or None,
+            added_at=timestamp_from(row["added_at"]),
+            signed_in_at=row["signed_in_at"] and timestamp_from(row["signed_in_at"]),
+        )
+        for row in rows
+    ]
+
+
+def _member(row: sqlite3.Row) -> MemberView:
+    return MemberView(
+        id=row["id"],
+        organization_id=row["organization_id"],
+        email=row["email"],
+        name=row["name"],
+        role=row["role"],
+        given_at=timestamp_from(row["given_at"]),
+        signed_in_at=row["signed_in_at"] and timestamp_from(row["signed_in_at"]),
+    )
+
+
+class OpenSession(Struct, frozen=True):
+    """A sign-in that no sign-out has ended."""
+
+    position: int
+    """Of its event."""
+    method: SignInMethod
+    began_at: datetime
+
+
+class KnownPerson(Struct):
+    """A person as of the last event that was seen."""
+
+    email: str = ""
+    name: str = ""
+    is_operator: bool = False
+    roles: dict[str, Role] = field(default_factory=dict)
+    """By organization."""
+    sessions: dict[str, OpenSession] = field(default_factory=dict)
+    lowered_at: int = 0
+    """The position of the last event that took a right: it ends the sessions that began before it."""
+
+    def is_anyone(self) -> bool:
+        """Return whether the person has any right here."""
+        return self.is_operator or bool(self.roles)
+
+
+class PeopleDirectory:
+    """Everyone in memory, as of the last events that were seen.
+
+    ``run`` keeps it up to date: what this process records is known at once, what others record within 25 ms or so. Two
+    categories are followed, in no order between them: so whether a session outlived a lowered role goes by positions.
+    """
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._people: dict[str, KnownPerson] = {}
+        self._positions = {PEOPLE.category: 0, MEMBERS.category: 0}
+        self._catching_up = asyncio.Lock()
+        self.changed = asyncio.Event()
+        """Set when a session may have ended; the one who waits clears it."""
+
+    async def run(self) -> None:
+        """Follow the log until cancelled."""
+        async with asyncio.TaskGroup() as following:
+            for category in self._positions:
+                following.create_task(self._follow(category))
+
+    async def _follow(self, category: str) -> None:
+        async for batch in self._store.follow(after=self._positions[category], category=category):
+            self._apply(category, batch)
+
+    async def catch_up(self) -> None:
+        """Know everyone who is in the log by now."""
+        async with self._catching_up:
+            for category in self._positions:
+                while page := await self._store.read_all(after=self._positions[category], category=category):
+                    self._apply(category, page)
+
+    def find(self, person_id: str) -> KnownPerson | None:
+        return self._people.get(person_id)
+
+    def session(self, person_id: str, session_id: str) -> OpenSession | None:
+        """Return a session that is open by the log: neither signed out, nor begun before a right was taken."""
+        person = self._people.get(person_id)
+        found = person.sessions.get(session_id) if person is not None and person.is_anyone() else None
+        return found if found is not None and person is not None and found.position > person.lowered_at else None
+
+    def by_email(self, email: str) -> list[str]:
+        """Return the ids of those with any right who have this email."""
+        return [one for one, person in self._people.items() if person.email == email and person.is_anyone()]
+
+    def roles(self, person_id: str) -> Mapping[str, Role]:
+        person = self._people.get(person_id)
+        return person.roles if person is not None else {}
+
+    def _apply(self, category: str, events: Sequence[RecordedEvent]) -> None:
+        fresh = [event for event in events if event.position > self._positions[category]]
+        for recorded in fresh:
+            for person_id, event in decoded(PEOPLE, [recorded]):
+                self._on_person(self._people.setdefault(person_id, KnownPerson()), event, recorded.position)
+            for organization_id, change in decoded(MEMBERS, [recorded]):
+                self._on_member(organization_id, change, recorded.position)
+        if fresh:
+            self._positions[category] = fresh[-1].position
+            self.changed.set()
+
+    def _on_person(self, person: KnownPerson, event: PersonEvent, position: int) -> None:
+        match event:
+            case PersonAdded(email=email, name=name):
+                person.email, person.name = email, name
+            case PersonRenamed(name=name):
+                person.name = name
+            case OperatorGiven():
+                person.is_operator = True
+            case OperatorRemoved():
+                person.is_operator = False
+                person.lowered_at = max(person.lowered_at, position)
+            case SignedIn(session_id=session_id, method=method, signed_in_at=at):
+                person.sessions = _without_old(person.sessions, at)
+                person.sessions[session_id] = OpenSession(position, method, at)
+            case SignedOut(session_id=session_id):
+                person.sessions.pop(session_id, None)
+            case SignInLinkMade():
+                pass
+
+    def _on_member(self, organization_id: str, change: RoleGiven | RoleRemoved, position: int) -> None:
+        person = self._people.setdefault(change.person_id, KnownPerson())
+        before = person.roles.get(organization_id)
+        if isinstance(change, RoleRemoved):
+            person.roles.pop(organization_id, None)
+            is_lowered = before is not None
+        else:
+            person.roles[organization_id] = change.role
+            is_lowered = before is not None and not is_at_least(change.role, before)
+        if is_lowered:
+            person.lowered_at = max(person.lowered_at, position)
+
+
+def _without_old(sessions: Mapping[str, OpenSession], at: datetime) -> dict[str, OpenSession]:
+    return {one: session for one, session in sessions.items() if at - session.began_at < SESSION_LIFETIME}

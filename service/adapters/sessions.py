@@ -56,7 +56,7 @@ class SqliteSessions:
             session.id, session.digest, session.person_id, session.method, session.browser, session.address,
             session.began_at.isoformat(), session.used_at.isoformat(),
         )  # fmt: skip
-        await self._run(lambda db: _write(db, [(f"INSERT INTO sessions ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", row)]))
+        await self._run(lambda db: _write(db, [("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)]))
 
     async def update(self, used: Iterable[StoredSession], removed: Iterable[str]) -> None:
         changes: list[tuple[str, tuple[str, ...]]] = [

@@ -67,7 +67,9 @@ async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: 
 
     async def planned() -> list[Append]:
         nonlocal added
-        members = await load(store, MEMBERS, new.organization_id)  # first: the emails are those of this version, or newer
+        members = await load(
+            store, MEMBERS, new.organization_id
+        )  # first: the emails are those of this version, or newer
         await views.catch_up()
         if new.role is not None and await get_organization(views, new.organization_id) is None:
             raise NotFound(f"Organization not found: {new.organization_id}. List them: docsmith organization list")

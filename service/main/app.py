@@ -15,6 +15,7 @@ from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, reader_tokens, search, threads, webhooks
 from service.web.api.metrics import Metrics, metrics_routes
+from service.web.dashboard import sign_in
 from service.web.dashboard.navigation import note_served
 from service.web.http import access, errors, hosted
 from service.web.http.app_keys import (
@@ -35,6 +36,8 @@ from service.web.http.app_keys import (
     VIEWS,
 )
 from service.web.http.entrance import Entrance
+from service.web.http.hosts import NAMES, Names
+from service.web.http.people import PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
 from service.web.http.problems import MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference
 
@@ -62,11 +65,14 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
         runtime.views, runtime.store, project_id, number
     )
     app[hosted.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
+    app[PEOPLE_DIRECTORY], app[SESSIONS] = parts.people, parts.sessions
+    server = runtime.settings.server
+    app[NAMES], app[USER_HEADER] = Names(server.public_url.rstrip("/"), server.host), server.user_header
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
         health, errors, reference, manual, jobs, jobs_v1, threads, search, reader_tokens, feedback, analytics,
-        pull_requests, webhooks,
+        pull_requests, webhooks, sign_in,
     ):  # fmt: skip
         app.add_routes(module.routes)
     app.add_routes(

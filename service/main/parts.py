@@ -6,6 +6,7 @@ from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.link_checker import AiohttpLinkChecker
 from service.adapters.offline import offline_code_hosts, offline_docs
+from service.adapters.sessions import SqliteSessions
 from service.adapters.tracing.traced import (
     traced_code_host,
     traced_docs,
@@ -25,9 +26,11 @@ from service.main.reloading import CurrentModels
 from service.ports.code_host import CodeHost
 from service.ports.tracer import NoTracer
 from service.queries.jobs import JobReader, slots_of
+from service.queries.people import PeopleDirectory
 from service.runtime.settings import AgentSection
 from service.web.api.metrics import Metrics
 from service.web.http.admission import Admission
+from service.workers.admission.sessions import Sessions
 from service.workers.broadcast import Broadcast
 from service.workers.checkpointing import Checkpoints
 from service.workers.data_folder_watch import DataFolderWatch
@@ -71,6 +74,8 @@ class Parts:
         code_hosts: dict[CodeHostKind, CodeHost] = {**reviewed, "local": self.hosted}
         self.search = traced_index(runtime.index, tracer)
         self.admission = Admission(runtime.store, runtime.views, runtime.data, admission_settings(settings))
+        self.people = PeopleDirectory(runtime.store)
+        self.sessions = Sessions(runtime.store, self.people, SqliteSessions(runtime.data / "sessions.db"))
         self.metrics = Metrics(
             runtime.store,
             runtime.views,

@@ -62,6 +62,8 @@ class Server:
         yield Worker("views", runtime.views.run, Stop.VIEWS)
         for name, run, reads in self.admission.workers():
             yield Worker(name, run, Stop.REQUESTS, reads)
+        yield Worker("people", parts.people.run, Stop.REQUESTS, reads=True)
+        yield Worker("sessions", parts.sessions.run, Stop.REQUESTS, reads=True)
         yield Worker("ended-jobs", parts.job_reader.run, Stop.REQUESTS, reads=True)
         yield Worker(
             "replier", lambda: parts.replier.run(ready=self._replies_ready, announced=self.announced), Stop.REPLIES
@@ -96,6 +98,8 @@ class Server:
         if not self.reads_only:
             await catch_up(runtime.views)
         await self.admission.load()
+        await parts.people.catch_up()
+        await parts.sessions.load()
         await parts.job_reader.load()
         self._workers.begin(worker for worker in self._table() if worker.reads or not self.reads_only)
         if not self.reads_only:
@@ -119,6 +123,7 @@ class Server:
     async def close(self) -> None:
         """Stop what requests need, once there are no more."""
         await self._workers.stop(Stop.REQUESTS)
+        await self._parts.sessions.close()
 
     async def is_new(self) -> bool:
         """Return whether there is no project yet."""

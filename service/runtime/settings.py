@@ -23,6 +23,8 @@ class ServerSection(Struct, frozen=True, forbid_unknown_fields=True):
     """From when on version 1 of the API may be gone, for the ``Sunset`` of its answers."""
     proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
     """The one that the proxies set. Only this is read: the other may be the caller's own."""
+    user_header: Annotated[str, Meta(pattern=r"^([A-Za-z][A-Za-z0-9-]{0,99})?$")] = ""
+    """The header in which the trusted proxies put the email of the person whom they signed in; empty: none counts."""
     max_connections: Annotated[int, Meta(ge=1)] = 4096
     max_connections_per_address: Annotated[int, Meta(ge=0)] = 100
     """From one address that is no trusted proxy and not this machine; 0 for any number."""

@@ -16,7 +16,9 @@ class MemberView(Struct, frozen=True, rename="camel"):
     organization_id: Annotated[str, described("The organization.")]
     email: Annotated[str, described("The person's email.")]
     name: Annotated[str, described("The person's name.")]
-    role: Annotated[Role, described("A viewer reads; an editor also gives jobs; an owner also manages keys and people.")]
+    role: Annotated[
+        Role, described("A viewer reads; an editor also gives jobs; an owner also manages keys and people.")
+    ]
     given_at: Annotated[Timestamp, described("When the person got this role.")]
     signed_in_at: Annotated[Timestamp | None, described("When the person last signed in; null for never.")]
 

@@ -165,7 +165,7 @@ def decide(command: PersonCommand, state: PersonState) -> list[PersonEvent]:
 
 
 def _require_link(wanted: SignIn, person: Person) -> None:
-    """Raise Unauthorized ``link_not_valid`` or ``link_expired``. Only the holder of a valid one learns that it ended."""
+    """Raise Unauthorized ``link_not_valid``, or ``link_expired`` to who has the newest one."""
     if not wanted.link_digest or wanted.link_digest != person.link_digest or person.link_expires_at is None:
         raise Unauthorized(LINK_NOT_VALID, code="link_not_valid")
     if wanted.now >= person.link_expires_at:

@@ -15,7 +15,8 @@ from service.ports.tracer import Tracer
 from service.runtime.logs import RequestLine, log_request
 from service.web.http.connections import Connection
 from service.web.http.cors import is_preflight, preflight
-from service.web.http.problems import ACTOR, REQUEST_ID, X_REQUEST_ID, Handler, problems
+from service.web.http.hosts import UNKNOWN_HOST, is_host_ours, is_page
+from service.web.http.problems import ACTOR, REQUEST_ID, X_REQUEST_ID, Handler, problem, problems
 from service.web.http.routes import VISIT, Visit, route_of
 from service.web.http.tracing import traced
 
@@ -46,6 +47,8 @@ class Entrance:
         try:
             if is_preflight(request):
                 response: web.StreamResponse = preflight()
+            elif is_page(request) and not is_host_ours(request):
+                response = problem(request, 421, "unknown_host", UNKNOWN_HOST)
             elif self._tracer is None:
                 response = await problems(request, handler)
             else:

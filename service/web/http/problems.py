@@ -9,6 +9,7 @@ import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -72,6 +73,7 @@ TITLES = {
     413: "Request body too large",
     415: "Unsupported media type",
     417: "Expectation failed",
+    421: "Misdirected request",
     422: "Unprocessable content",
     429: "Too many requests",
     431: "Request header fields too large",
@@ -102,6 +104,16 @@ SENTENCES = {
     431: "The request line or a header is too long.",
     500: "Something went wrong on our side; it has been logged.",
 }
+
+
+class SignInRequired(Unauthorized):
+    """A page asks who it is for, and no one is signed in. A browser that opens a page is sent to sign in."""
+
+    code = "sign_in_required"
+
+    def __init__(self) -> None:
+        super().__init__("This needs you to be signed in. Open the sign-in page.")
+
 
 REQUEST_ID = web.RequestKey("request_id", str)
 X_REQUEST_ID = istr("X-Request-Id")
@@ -229,12 +241,25 @@ def _begun(request: web.Request) -> bool:
 
 def _of_service_error(request: web.Request, error: ServiceError) -> web.Response:
     headers: dict[str, str] = {}
+    if isinstance(error, SignInRequired):
+        return _to_sign_in(request, error)
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, Unavailable) and error.retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
     errors = error.problems if isinstance(error, Invalid) else ()
     return problem(request, status_of(error), error.code, str(error), errors=errors, headers=headers)
+
+
+def _to_sign_in(request: web.Request, error: SignInRequired) -> web.Response:
+    """Return the way to the sign-in page and back, relative so that it works behind a proxy with a path of its own."""
+    up = "../" * (request.path.count("/") - 1) or "./"
+    address = f"{up}sign-in?next={quote(request.path_qs, safe='/')}"
+    if "HX-Request" in request.headers:  # a part of a page: the page itself has to go
+        return problem(request, 401, error.code, str(error), headers={"HX-Redirect": address})
+    if request.method in ("GET", "HEAD"):
+        return web.Response(status=303, headers={"Location": address})
+    return problem(request, 401, error.code, str(error))
 
 
 def name_request(request: web.Request, response: web.StreamResponse) -> None:

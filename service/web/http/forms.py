@@ -1,0 +1,35 @@
+"""What a form of a page sends."""
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, UnsupportedMediaType
+from service.web.http.problems import BODY_SECONDS, MAX_BODY_BYTES
+
+MAX_FIELDS = 1_000
+
+
+async def read_form(request: web.Request, *, max_bytes: int = MAX_BODY_BYTES) -> Mapping[str, str]:
+    """Return the fields of a form without files; of several with one name the last, without outer space.
+
+    Raises UnsupportedMediaType, BodyTooSlow, BodyTooLarge, and Invalid.
+    """
+    if request.content_type != "application/x-www-form-urlencoded":
+        raise UnsupportedMediaType("Send the form as application/x-www-form-urlencoded.")
+    if (request.content_length or 0) > max_bytes:
+        raise BodyTooLarge(max_bytes)
+    try:
+        async with asyncio.timeout(request.app[BODY_SECONDS]):
+            body = await request.read()
+    except TimeoutError:
+        raise BodyTooSlow from None
+    if len(body) > max_bytes:
+        raise BodyTooLarge(max_bytes)
+    try:
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+    except ValueError:  # neither ASCII nor UTF-8 within, or too many
+        raise Invalid("The form could not be read. Open the page again, and send it from there.") from None
+    return {name: value.strip() for name, value in fields}

@@ -1,0 +1,200 @@
+"""Who asks, for a page: the person whose browser is signed in, and their role in the organization of the address.
+
+A browser sends its cookie by itself. So what changes something is also checked to come from our own page, here, once
+for every route that asks who it is. A session opens pages only, never the API: nothing there asks this module.
+"""
+
+from collections.abc import Mapping
+
+from aiohttp import hdrs, web
+from msgspec import Struct
+
+from eventstore import Metadata
+from service.domain.access.callers import address_of, is_within
+from service.domain.access.members import Role, is_at_least
+from service.domain.errors import Forbidden, NotFound
+from service.ports.sessions import StoredSession
+from service.queries.organizations import get_organization
+from service.queries.people import KnownPerson, PeopleDirectory
+from service.queries.read_models import wait_for_head
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.client_address import PROXIES, client_address
+from service.web.http.connections import Connection
+from service.web.http.hosts import require_same_origin
+from service.web.http.problems import ACTOR, SignInRequired, metadata_of
+from service.web.http.revocation import REVOKED
+from service.workers.admission.sessions import Begun, Device, Sessions
+
+COOKIE = "__Host-docsmith"
+"""Browsers take a cookie of such a name only over https (or from this machine), for this host and every path."""
+MAX_COOKIE_SECONDS = 30 * 86_400
+MAX_BROWSER_CHARACTERS = 200
+
+SESSIONS: web.AppKey[Sessions] = web.AppKey("SESSIONS")
+PEOPLE_DIRECTORY: web.AppKey[PeopleDirectory] = web.AppKey("PEOPLE_DIRECTORY")
+USER_HEADER: web.AppKey[str] = web.AppKey("USER_HEADER")
+"""The header in which trusted proxies name the person; empty: in none."""
+
+
+class SignedIn(Struct, frozen=True):
+    """A person who is signed in."""
+
+    person_id: str
+    email: str
+    name: str
+    roles: Mapping[str, Role]
+    """By organization."""
+    is_operator: bool
+    session_id: str
+
+
+class Member(Struct, frozen=True):
+    """A person who is signed in, in one of their organizations."""
+
+    person: SignedIn
+    organization_id: str
+    organization_name: str
+    role: Role
+
+    @property
+    def can_edit(self) -> bool:
+        return is_at_least(self.role, "editor")
+
+    @property
+    def is_owner(self) -> bool:
+        return self.role == "owner"
+
+
+_SIGNED_IN: web.RequestKey[SignedIn] = web.RequestKey("signed_in")
+
+
+async def signed_in(request: web.Request) -> SignedIn:
+    """Return the person who asks.
+
+    Raises:
+        SignInRequired: no one is signed in; a browser that opens a page is sent to sign in.
+        Forbidden: ``cross_site``, another website's page sent this.
+    """
+    if _SIGNED_IN not in request:
+        require_same_origin(request)
+    person = known_person(request)
+    if person is None:
+        raise SignInRequired
+    return person
+
+
+def known_person(request: web.Request) -> SignedIn | None:
+    """Return the person whose browser asks; None where no one is signed in. For pages that anyone may open."""
+    if _SIGNED_IN in request:
+        return request[_SIGNED_IN]
+    found = _session_of(request)
+    if found is None:
+        return None
+    row, person = found
+    request[ACTOR] = actor(row.person_id)
+    revocation = request[REVOKED] = request.app[SESSIONS].revocation(row)
+    if isinstance(request.protocol, Connection):
+        request.protocol.end_with(revocation)
+    request[_SIGNED_IN] = SignedIn(
+        row.person_id, person.email, person.name, dict(person.roles), person.is_operator, row.id
+    )
+    return request[_SIGNED_IN]
+
+
+async def member(request: web.Request, least: Role = "viewer") -> Member:
+    """Return the person who asks, with their role in the organization that the path names.
+
+    Raises as ``signed_in``; NotFound for an organization that is not theirs, as for one that does not exist; Forbidden
+    where their role is less.
+    """
+    person, organization_id = await signed_in(request), request.match_info["organizationId"]
+    role = person.roles.get(organization_id)
+    if role is None:
+        raise NotFound("Organization not found. Check the address.", code="organization_not_found")
+    if not is_at_least(role, least):
+        raise Forbidden(
+            f"This takes the role {least}; yours is {role}. Ask an owner of the organization.", code="role_too_low"
+        )
+    return Member(person, organization_id, await _name_of(request, organization_id), role)
+
+
+async def operator(request: web.Request) -> SignedIn:
+    """Return the operator who asks. Raises as ``signed_in``, and Forbidden ``operator_only``."""
+    person = await signed_in(request)
+    if not person.is_operator:
+        raise Forbidden(
+            "This is for operators of the installation. The terminal makes one: docsmith person add --operator.",
+            code="operator_only",
+        )
+    return person
+
+
+def metadata(request: web.Request) -> Metadata:
+    """Return the cause of what a person does: ``person:<id>``, and the request."""
+    return metadata_of(request)
+
+
+def actor(person_id: str) -> str:
+    return f"person:{person_id}"
+
+
+async def _name_of(request: web.Request, organization_id: str) -> str:
+    found = await get_organization(request.app[VIEWS], organization_id)
+    if found is None:  # it was created a moment ago
+        await wait_for_head(request.app[STORE], request.app[VIEWS])
+        found = await get_organization(request.app[VIEWS], organization_id)
+    return found.name if found is not None else organization_id
+
+
+# Sessions
+
+
+def _session_of(request: web.Request) -> tuple[StoredSession, KnownPerson] | None:
+    token = request.cookies.get(COOKIE)
+    row = request.app[SESSIONS].find(token) if token else None
+    if row is None:
+        return None
+    person, named = request.app[SESSIONS].person(row), proxied_user(request)
+    if named and person.email != named:  # the proxy signed in another one since
+        return None
+    return row, person
+
+
+def proxied_user(request: web.Request) -> str:
+    """Return the email that the user header of a trusted proxy names; empty where there is none.
+
+    It counts on connections that a trusted proxy itself has opened: whoever else sends it may name anyone.
+    """
+    header = request.app[USER_HEADER]
+    if not header or header not in request.headers:
+        return ""
+    address = address_of(request.remote or "")
+    if address is None or not is_within(address, request.app[PROXIES].trusted):
+        return ""
+    values = request.headers.getall(header)
+    return values[0].strip().lower() if len(values) == 1 else ""
+
+
+def device_of(request: web.Request) -> Device:
+    return Device(request.headers.get(hdrs.USER_AGENT, "")[:MAX_BROWSER_CHARACTERS], str(client_address(request)))
+
+
+def set_session(response: web.StreamResponse, begun: Begun) -> None:
+    """Give the browser its cookie."""
+    response.set_cookie(
+        COOKIE, begun.token, max_age=MAX_COOKIE_SECONDS, path="/", secure=True, httponly=True, samesite="Lax"
+    )
+
+
+def clear_session(response: web.StreamResponse) -> None:
+    response.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Lax")
+
+
+def safe_next(path: str) -> str:
+    """Return where to go after signing in: a path of ours, or the dashboard for everything else.
+
+    A backslash, a second slash or a control character may make a browser take it for another host.
+    """
+    if not path.startswith("/") or path[1:2] in ("/", "\\") or not path.isascii() or not path.isprintable():
+        return "/dashboard"
+    return "/dashboard" if "\\" in path or path.startswith("/sign-in") else path

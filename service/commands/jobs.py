@@ -41,7 +41,7 @@ class NewJob(Struct, frozen=True):
     """Text to read beside the instruction."""
 
     def fingerprint(self, key: str) -> str:
-        """Return what tells requests with the same key apart: as from before there were contexts, without one."""
+        """Return the same text for the same request. Without a context it is as before there were any."""
         fields = asdict(self)
         if not self.context:
             del fields["context"]

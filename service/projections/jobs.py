@@ -91,7 +91,7 @@ class JobsView:
         ) STRICT;
         CREATE INDEX jobs_by_project ON jobs (project_id, id);
         CREATE INDEX jobs_in_sight ON jobs (project_id, status, id) WHERE archived_at IS NULL;
-        CREATE INDEX jobs_by_organization ON jobs (organization_id, id) WHERE archived_at IS NULL;
+        CREATE INDEX jobs_by_organization ON jobs (organization_id, id);
         CREATE INDEX jobs_by_status ON jobs (organization_id, status, id) WHERE archived_at IS NULL;
         CREATE INDEX jobs_by_outcome ON jobs (organization_id, outcome, id) WHERE archived_at IS NULL;
         CREATE INDEX jobs_to_review ON jobs (organization_id, id)

@@ -1,4 +1,4 @@
-"""What clients send to create and to steer a job, and what a job looks like: for the API's description, too."""
+"""Bodies of requests to create and to steer a job, and a job as the description shows it."""
 
 from typing import Annotated, TypeVar
 

@@ -46,7 +46,7 @@ from eventstore.sqlite.verification import verify
 from eventstore.sqlite.view_file import Projection, damage_mark
 from eventstore.sqlite.wal_size import LogBounds
 from eventstore.store import EventStore, Folded
-from eventstore.vault import Vault
+from eventstore.vault import Secrets, Vault
 
 __all__ = [
     "DEFAULT_METADATA",
@@ -73,6 +73,7 @@ __all__ = [
     "ProjectionStatus",
     "RecordedEvent",
     "SQLiteEventStore",
+    "Secrets",
     "StoreBusy",
     "StoreClosed",
     "StoreCorrupt",

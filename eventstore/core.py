@@ -156,6 +156,24 @@ class CoreEventStore:
             for subject in subjects:
                 self._snapshots.drop(subject)
 
+    # Secrets
+
+    async def keep_secret(self, name: str, text: str) -> None:
+        self._check_open()
+        await self._readers.run(lambda _: self._vault.keep_secret(name, text))
+
+    async def find_secret(self, name: str) -> str | None:
+        self._check_open()
+        return await self._readers.run(lambda _: self._vault.find_secret(name))
+
+    async def forget_secret(self, name: str) -> None:
+        self._check_open()
+        await self._readers.run(lambda _: self._vault.forget_secret(name))
+
+    async def secret_names(self) -> Collection[str]:
+        self._check_open()
+        return await self._readers.run(lambda _: self._vault.secret_names())
+
     # Reading
 
     async def read_stream(

@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from eventstore.errors import EventStoreError, StoreCorrupt
 
+KEPT = "secret-"
+"""The subject of a secret's key is this and the secret's name."""
 _FORMAT = b"\x01"
 _KEY_ID_BYTES = 8
 _NONCE_BYTES = 12
@@ -97,7 +99,38 @@ class Vault(Protocol):
             StoreUnavailable and its kinds: the vault cannot be written.
         """
 
+    def keep_secret(self, name: str, text: str) -> None:
+        """Do, like the next three, what ``Secrets`` has of this name."""
+
+    def find_secret(self, name: str) -> str | None: ...
+
+    def forget_secret(self, name: str) -> None: ...
+
+    def secret_names(self) -> Collection[str]: ...
+
     def close(self) -> None: ...
+
+
+class Secrets(Protocol):
+    """Secrets that the service was given to use, by name, such as the token of a code host.
+
+    They are in the vault and nowhere else: in no event, so in no copy of the log either. Each is sealed under a key of
+    its own, so that no text of a secret is found in the vault's file, and none is left in it once it is forgotten.
+
+    Any method raises StoreUnavailable and its kinds when the vault cannot be read or written.
+    """
+
+    async def keep_secret(self, name: str, text: str) -> None:
+        """Store a secret durably, under a name that none has or had. Raise SubjectErased for a name that one had."""
+
+    async def find_secret(self, name: str) -> str | None:
+        """Return a secret; None when there is none of the name, or none any more. Raise StoreCorrupt."""
+
+    async def forget_secret(self, name: str) -> None:
+        """Delete a secret for good; again does nothing."""
+
+    async def secret_names(self) -> Collection[str]:
+        """Return the names of all secrets."""
 
 
 def _bound(stream: bytes, stream_version: int, event_id: bytes) -> bytes:

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from eventstore.errors import EventStoreError, StoreClosed, StoreReadOnly, StoreUnavailable, SubjectErased
 from eventstore.sqlite import files
-from eventstore.vault import Key, new_key
+from eventstore.vault import KEPT, Key, new_key
 
 APPLICATION_ID = 0x45764B79
 """'EvKy'."""
@@ -172,6 +172,52 @@ class VaultFile:
                 )
             self._keys |= dict.fromkeys(subjects)
             files.empty_wal(db, self._path)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def keep_secret(self, name: str, text: str) -> None:
+        subject = KEPT + name
+        with self._lock:
+            key = self.obtain([subject])[subject]
+            if not isinstance(key, Key):
+                raise key
+            sealed = key.seal(text.encode(), subject.encode(), 1, b"")
+            try:
+                self._writable().execute("INSERT INTO secrets VALUES (?, ?, ?)", (name, sealed, self._now()))
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+
+    def find_secret(self, name: str) -> str | None:
+        subject = KEPT + name
+        with self._lock:
+            self.refresh()
+            key, rows = self.find(subject), self._secrets("sealed", "WHERE name = ?", name)
+        if key is None or not rows:
+            return None
+        text = key.open(rows[0], subject.encode(), 1, b"")
+        return None if text is None else text.decode()
+
+    def forget_secret(self, name: str) -> None:
+        with self._lock:
+            try:
+                self._writable().execute("DELETE FROM secrets WHERE name = ?", (name,))
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+            self._erase([KEPT + name])
+
+    def secret_names(self) -> Collection[str]:
+        with self._lock:
+            return self._secrets("name", "ORDER BY name")
+
+    def _secrets(self, column: str, clause: str, *values: str) -> list[Any]:
+        if self._db is None:
+            return []
+        try:
+            return [value for (value,) in self._db.execute(f"SELECT {column} FROM secrets {clause}", values)]  # noqa: S608  (ours)
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):  # a vault of before, which can only be read
+                return []
+            raise self._explained(error) from error
         except sqlite3.Error as error:
             raise self._explained(error) from error
 

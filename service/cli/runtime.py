@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # each of them takes longer to import than a small command runs
-    from eventstore import EventStore, Views
+    from eventstore import EventStore, Secrets, Views
     from service.domain.projects.settings import CodeHostKind
     from service.ports.docs_source import DocsSource
     from service.ports.model import Models
@@ -27,6 +27,11 @@ class Runtime(Protocol):
     def settings(self) -> "Settings": ...
     @property
     def store(self) -> "EventStore": ...
+    @property
+    def secrets(self) -> "Secrets":
+        """The secrets of the vault."""
+        ...
+
     @property
     def views(self) -> "Views": ...
     @property

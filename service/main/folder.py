@@ -13,7 +13,7 @@ from service.main.children import preload_children
 from service.runtime.data_folder import create_private
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
-    from eventstore import EventStore, SQLiteEventStore, Views
+    from eventstore import EventStore, Secrets, SQLiteEventStore, Views
     from service.adapters.code_hosts.api_client import ApiClient
     from service.adapters.code_hosts.tokens import Tokens
     from service.adapters.models.configured import ConfiguredModels, ModelSettings
@@ -36,12 +36,13 @@ class OpenFolder:
         self,
         data: Path,
         settings: "Settings",
-        store: "EventStore",
+        store: "SQLiteEventStore",
         views: "Views",
         closing: AsyncExitStack,
         models: "ClosableModels | None" = None,
     ) -> None:
         self.data, self.settings, self.store, self.views = data, settings, store, views
+        self.secrets: Secrets = store
         self._closing, self._models = closing, models
 
     @cached_property
@@ -107,13 +108,13 @@ class OpenFolder:
     def _tokens(self) -> "Tokens":
         from service.adapters.code_hosts.tokens import Tokens
 
-        return Tokens(os.environ, self._client)
+        return Tokens(os.environ, self._client, kept=self.secrets.find_secret)
 
     @cached_property
     def _client(self) -> "ApiClient":
         from service.adapters.code_hosts.api_client import ApiClient
 
-        client = ApiClient(os.environ)
+        client = ApiClient(os.environ, allow_private=self.settings.network.allow_private)
         self._closing.push_async_callback(client.close)
         return client
 

@@ -66,6 +66,8 @@ class Source(Struct, frozen=True):
     """Its server must have a public address, unless the service's settings allow others."""
     public: bool = False
     """The text of a context repository may be quoted."""
+    token_id: str = ""
+    """The name under which the vault keeps the token, instead of a variable."""
 
 
 class Fetched(Struct, frozen=True):

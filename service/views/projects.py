@@ -37,4 +37,6 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     labels: Annotated[tuple[str, ...], described("For each pull request.")]
     reviewers: Annotated[tuple[str, ...], described("The reviewers of each pull request.")]
     contexts: Annotated[tuple[ContextView, ...], described("Its context repositories.")]
+    guarded: Annotated[bool, described("Its servers must have public addresses: a browser or the API named them.")]
+    token_id: Annotated[str, described("The vault's name for its token, which is never shown; empty for none.")]
     created_at: Annotated[Timestamp, described("When it was created.")]

@@ -5,8 +5,9 @@
   every request, what the host refused because of its rate. The time to wait is in ``Retry-After`` (RFC 9110, section
   10.2.3), from GitHub also in ``X-RateLimit-Reset`` (seconds since 1970) and from GitLab in ``RateLimit-Reset``;
   GitHub's secondary limits are a 403 that may hold only words, and mean a minute.
-- Where it goes is the operator's own word, a setting of the project, which may well be in a private network: addresses
-  are not looked at (``outbound`` does that for what others name), since no other source names an address.
+- Where it goes is the operator's own word, a setting of the project, which may well be in a private network. Where
+  people in a browser, or callers of the API, named it, the flow is ``guarded``: only addresses of the public internet
+  are connected to (``outbound``), and without the environment's proxies, which would connect where we may not.
 - Nothing of the user's is read: no netrc (it would replace the token), no cookies. Proxies are the environment's.
 """
 
@@ -22,10 +23,11 @@ import structlog
 from yarl import URL
 
 from service.adapters.code_hosts.protocol import ApiAnswer, ApiRequest, NoAnswer, Steps
+from service.adapters.outbound import guarded_connector, is_refusal
 from service.adapters.proxies import Proxies
 from service.adapters.retry_after import retry_after_seconds
 from service.adapters.unreachable import reason_of
-from service.domain.errors import RateLimited, Unavailable, is_temporary
+from service.domain.errors import Forbidden, RateLimited, Unavailable, is_temporary
 from service.ports.code_host import CODE_HOST_UNAVAILABLE
 
 log = structlog.get_logger()
@@ -54,26 +56,32 @@ class ApiClient:
         self,
         env: Mapping[str, str],
         *,
+        allow_private: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._proxies = Proxies(env)
+        self._proxies, self._allow_private = Proxies(env), allow_private
         self._sleep, self._jitter, self._now = sleep, jitter, now
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        """By whether they are guarded."""
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        for session in sessions:
+            await session.close()
 
-    async def run(self, steps: Steps[T]) -> T:
-        """Send what the flow asks for until it has its result; its errors are the caller's."""
+    async def run(self, steps: Steps[T], *, guarded: bool = False) -> T:
+        """Send what the flow asks for until it has its result; its errors are the caller's. ``guarded``: only to
+        addresses of the public internet, unless the settings allow others; else raises Forbidden.
+        """
+        guarded = guarded and not self._allow_private
         try:
             request = next(steps)
             while True:
                 try:
-                    answer = await self.send(request)
+                    answer = await self.send(request, guarded=guarded)
                 except NoAnswer as error:
                     request = steps.throw(error)
                 else:
@@ -84,7 +92,7 @@ class ApiClient:
         finally:
             steps.close()
 
-    async def send(self, request: ApiRequest) -> ApiAnswer:
+    async def send(self, request: ApiRequest, *, guarded: bool = False) -> ApiAnswer:
         """The host's answer, of whatever status but those of a limited rate.
 
         Raises:
@@ -98,8 +106,10 @@ class ApiClient:
         for attempt in range(1, TRIES + 1):
             seconds = self._jitter() * min(MAX_PAUSE_SECONDS, 2.0**attempt)  # full jitter
             try:
-                answer = await self._once(request)
+                answer = await self._once(request, guarded=guarded)
             except _NEVER_SENT as error:
+                if is_refusal(error):
+                    raise _not_allowed(request) from None
                 if attempt == TRIES or isinstance(error, aiohttp.ClientSSLError):
                     raise _unreachable(request, error) from None
                 log.info("code host not reached, trying again", host=_host(request), kind=type(error).__name__)
@@ -129,21 +139,26 @@ class ApiClient:
             await self._sleep(seconds)
         raise AssertionError(attempt)
 
-    async def _once(self, request: ApiRequest) -> ApiAnswer:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
+    def _session(self, *, guarded: bool) -> aiohttp.ClientSession:
+        if guarded not in self._sessions:
+            self._sessions[guarded] = aiohttp.ClientSession(
                 timeout=TIMEOUT,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                connector=aiohttp.TCPConnector(limit_per_host=CONNECTIONS_PER_HOST),
+                connector=guarded_connector(allow_private=False, limit_per_host=CONNECTIONS_PER_HOST)
+                if guarded
+                else aiohttp.TCPConnector(limit_per_host=CONNECTIONS_PER_HOST),
             )
+        return self._sessions[guarded]
+
+    async def _once(self, request: ApiRequest, *, guarded: bool) -> ApiAnswer:
         url = URL(request.url, encoded=True)  # quoted by us: %2F must stay what it is
-        async with self._session.request(
+        async with self._session(guarded=guarded).request(
             request.method,
             url,
             data=request.body or None,
             headers=dict(request.headers),
             allow_redirects=False,
-            proxy=self._proxies.for_host(url.scheme, url.host or ""),
+            proxy=None if guarded else self._proxies.for_host(url.scheme, url.host or ""),
         ) as response:
             body = bytearray()
             async for piece in response.content.iter_chunked(65_536):
@@ -181,6 +196,14 @@ def asked_to_wait(answer: ApiAnswer, now: float) -> float | None:
 def _host(request: ApiRequest) -> str:
     url = urlsplit(request.url)
     return f"{url.scheme}://{url.netloc}"
+
+
+def _not_allowed(request: ApiRequest) -> Forbidden:
+    return Forbidden(
+        f"{_host(request)} is not an address of the public internet. Ask the operator to create the project at the"
+        " terminal.",
+        code="address_not_allowed",
+    )
 
 
 def _unreachable(request: ApiRequest, error: BaseException) -> Unavailable:

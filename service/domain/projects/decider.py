@@ -30,6 +30,8 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     labels: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
     contexts: tuple[ContextRepository, ...] = ()
+    guarded: bool = False
+    token_id: str = ""
 
 
 class ProjectChanged(Event, SettingsChange, frozen=True, tag="project-changed"):

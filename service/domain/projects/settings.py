@@ -53,6 +53,10 @@ class ProjectSettings(Struct, frozen=True):
     reviewers: tuple[str, ...] = ()
     """Who is asked to review each pull request: ``name``, or ``organization/team`` where the host has teams."""
     contexts: tuple[ContextRepository, ...] = ()
+    guarded: bool = False
+    """Its servers must have public addresses, since people without access to this machine named them."""
+    token_id: str = ""
+    """The name under which the vault keeps the token, instead of a variable; never the token."""
 
 
 class SettingsChange(Struct, frozen=True):
@@ -71,6 +75,8 @@ class SettingsChange(Struct, frozen=True):
     reviewers: tuple[str, ...] | None = None
     contexts: tuple[ContextRepository, ...] | None = None
     """All from now on."""
+    guarded: bool | None = None
+    token_id: str | None = None
 
 
 CHANGEABLE = SettingsChange.__struct_fields__[1:]
@@ -103,8 +109,10 @@ def checked(project: ProjectSettings) -> ProjectSettings:
         raise Invalid(f"A pull request has at most {MAX_LABELS} labels and {MAX_LABELS} reviewers. Leave some out.")
     if bool(project.github_app_id) != bool(project.github_app_key_env):
         raise Invalid("A GitHub App needs both: its id, and the variable that holds its private key.")
-    if project.github_app_id and (project.code_host != "github" or project.git_token_env):
+    if project.github_app_id and (project.code_host != "github" or project.git_token_env or project.token_id):
         raise Invalid("A GitHub App is for the code host github, and instead of a token.")
+    if project.git_token_env and project.token_id:
+        raise Invalid("A project has one token: the variable's, or the one that the vault keeps. Leave one out.")
     if project.code_host == "website":
         return _checked_website(project)
     if project.code_host == "local":
@@ -113,8 +121,8 @@ def checked(project: ProjectSettings) -> ProjectSettings:
         return project
     if not re.match(r"https?://", project.repository, re.IGNORECASE):
         raise Invalid(f"On {project.code_host} a repository is the https:// URL that git clones it from.")
-    if not (project.git_token_env or project.github_app_id):
-        raise Invalid(f"Name the environment variable that holds a token for {project.code_host}.")
+    if not (project.git_token_env or project.github_app_id or project.token_id):
+        raise Invalid(f"{project.code_host} needs a token. Name the environment variable that holds it, or enter it.")
     return project
 
 
@@ -123,7 +131,8 @@ def _checked_website(project: ProjectSettings) -> ProjectSettings:
     parts = urlsplit(project.repository)
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise Invalid("A website is its https:// URL, such as https://docs.example.com/.")
-    if project.api_url or project.git_token_env or project.github_app_id or project.labels or project.reviewers:
+    access = project.api_url or project.git_token_env or project.github_app_id or project.token_id
+    if access or project.labels or project.reviewers:
         raise Invalid("A website is read as any visitor reads it: it has no API, no token, no labels and no reviewers.")
     if project.contexts:
         raise Invalid("A website is read and never changed: no job could use its context repositories.")

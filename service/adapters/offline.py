@@ -7,6 +7,7 @@ from service.domain.errors import Forbidden
 from service.domain.projects.settings import CodeHostKind
 from service.ports.docs_source import DocsSource, Source
 from service.ports.review_host import ReviewHost
+from service.runtime.uploads import UPLOAD
 
 REMOTE_KINDS: tuple[CodeHostKind, ...] = ("github", "gitlab", "gitea")
 
@@ -33,7 +34,8 @@ class _Offline:
         async def offline(source: Source, *args: object, **named: object) -> object:
             if source.code_host != "local":
                 raise _drill(source)
-            if "://" in source.repository:  # the embedded code host's own is here; what it was made from is not
+            is_elsewhere = "://" in source.repository and not source.repository.startswith(UPLOAD)
+            if is_elsewhere:  # the embedded code host's own is here; what it was made from is not
                 if operation == "refresh":
                     return False
                 if operation in ("register", "default_branch"):

@@ -1,6 +1,5 @@
 """``docsmith organization`` and ``docsmith project``."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +19,7 @@ from service.domain.errors import Invalid, NotFound
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject
 from service.domain.projects.settings import CodeHostKind, ProjectSettings
+from service.domain.projects.values import domain_from
 from service.queries.organizations import get_organization, list_organizations
 from service.queries.projects import get_project, list_projects, project_of_domain
 from service.queries.read_models import catch_up
@@ -382,7 +382,3 @@ def repository_from(text: str) -> str:
     """A URL as it is; a path made absolute, for the service may run elsewhere."""
     path = Path(text).expanduser()
     return str(path.resolve()) if "://" not in text and path.exists() else text
-
-
-def domain_from(name: str) -> str:
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:100] or "docs"

@@ -116,6 +116,20 @@ class NetworkSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses that people name (webhooks, websites, context repositories) may be on this machine and in private
     networks, and may be plain http.
     """
+    local_folders: str | tuple[str, ...] = ()
+    """Folders of this machine: people in a browser, and callers of the API, may make projects of what is in them. As
+    one text, parted by commas.
+    """
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        return listed(self.local_folders)
+
+
+def listed(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values of a list that may be one text, parted by commas."""
+    values = value.split(",") if isinstance(value, str) else value
+    return tuple(one.strip() for one in values if one.strip())
 
 
 class IndexSection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from service.domain.access.callers import checked_networks
 from service.domain.errors import Invalid
-from service.runtime.settings import ModelSection, Settings
+from service.runtime.settings import ModelSection, Settings, listed
 
 PREFIX = "DOCSMITH_"
 MAX_BYTES = 1 << 20
@@ -228,6 +228,11 @@ def _networks(value: str | tuple[str, ...]) -> str:
     return ""
 
 
+def _folders(value: str | tuple[str, ...]) -> str:
+    wrong = [one for one in listed(value) if not Path(one).is_absolute()]
+    return f"Expected full paths of folders, such as /srv/docs; got {wrong[0]!r}" if wrong else ""
+
+
 def _host(value: str) -> str:
     is_one = re.fullmatch(r"[A-Za-z0-9_.:%-]+", value)
     return "" if is_one else "Expected an address or a name of this machine, such as 127.0.0.1"
@@ -293,6 +298,7 @@ _CHECKS: dict[str, Callable[[Any], str]] = {
     "server.host": _host,
     "server.public_url": _public_url,
     "server.trusted_proxies": _networks,
+    "network.local_folders": _folders,
     "metrics.host": _host,
     "metrics.token_env": _variable,
     "models.api_base": _url,

@@ -98,7 +98,9 @@ class RemoteCodeHost:
     async def _run(self, source: Source, flow: Callable[[ReviewApi], Steps[T]]) -> T:
         token = await self._tokens.token(source)
         if not token:
-            raise Forbidden(f"There is no token for {source.repository}. Enter one, or name its variable.", code=TOKEN_MISSING)
+            raise Forbidden(
+                f"There is no token for {source.repository}. Enter one, or name its variable.", code=TOKEN_MISSING
+            )
         try:
             return await self._client.run(flow(self._api_of(source, token)), guarded=source.guarded)
         except Forbidden as error:

@@ -48,6 +48,7 @@ from service.ports.docs_source import (
     WrittenCommit,
 )
 from service.runtime.processes import run_in_child
+from service.runtime.uploads import upload_folder
 
 T = TypeVar("T")
 
@@ -113,7 +114,7 @@ class DulwichDocs:
         async with self._locked(source):
             if not await asyncio.to_thread(hosted.is_dir):
                 remote = await self._theirs(source)
-                state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
+                state = "" if remote.is_plain else await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
                 await run_in_child(
                     git_import.import_repository,
                     hosted,
@@ -159,7 +160,7 @@ class DulwichDocs:
         await asyncio.to_thread(_remove_clones, self._data / "repos", f"{_checked(source.project_id)}@", kept)
 
     async def refresh(self, source: Source) -> bool:
-        if source.code_host != "local":
+        if source.code_host != "local" or upload_folder(self._data, source.repository):
             return False
         hosted, remote = self._hosted(source), await self._theirs(source)
         if not hosted.is_dir():
@@ -295,6 +296,8 @@ class DulwichDocs:
 
     async def _theirs(self, source: Source) -> Remote:
         """Return the repository that the source names, wherever it is hosted."""
+        if folder := upload_folder(self._data, source.repository):
+            return Remote("", str(folder), is_plain=True)
         remote = remote_of(source.repository)
         if not remote.url:
             return remote

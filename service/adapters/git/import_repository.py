@@ -20,7 +20,9 @@ def default_branch(remote: Remote) -> str:
     folder = Path(remote.path)
     if remote.path and not folder.is_dir():
         raise no_folder(remote)
-    return git_transport.default_branch(remote) if not remote.path or is_repository(folder) else FOLDER_BRANCH
+    if remote.path and (remote.is_plain or not is_repository(folder)):
+        return FOLDER_BRANCH
+    return git_transport.default_branch(remote)
 
 
 def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
@@ -37,7 +39,7 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
             raise no_folder(remote)
 
         def fill(made: Path) -> None:
-            if remote.path and not is_repository(folder):
+            if remote.path and (remote.is_plain or not is_repository(folder)):
                 import_folder(made, folder, ref)
             else:
                 _import_branch(made, remote, ref)
@@ -46,6 +48,8 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
 
 
 def no_folder(remote: Remote) -> Invalid:
+    if remote.is_plain:
+        return Invalid("The uploaded files are not here any more. Upload them again.", code="no_such_repository")
     return Invalid(f"{remote.path} is not a folder.", code="no_such_repository")
 
 

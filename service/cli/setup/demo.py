@@ -27,9 +27,9 @@ from msgspec import Struct
 
 from service.cli.output import DONE, Output
 from service.cli.parsing import FILE, PLACE, PORT, Options, command
-from service.cli.projects import domain_from
 from service.cli.setup.demo_api import Api, ask, models_of, run_job, show, show_addresses
 from service.domain.errors import ServiceError, Unavailable
+from service.domain.projects.values import domain_from
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.runtime.data_folder import make_data_folder
 from service.runtime.scratch import scratch_folder

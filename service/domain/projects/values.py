@@ -16,6 +16,11 @@ def checked_domain(domain: str) -> str:
     return domain
 
 
+def domain_from(name: str) -> str:
+    """Return a domain for a project of this name."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:100].strip("-.") or "docs"
+
+
 def checked_repository(repository: str) -> str:
     """Return the repository. Raise Invalid when it is no URL or path, or holds credentials."""
     if not repository or len(repository) > 2000 or not repository.isprintable():

@@ -53,8 +53,8 @@ def _connected(connection: HTTPConnection) -> socket.socket:
     public = [info for info in found if is_public(str(info[4][0]))]
     if not public:
         raise Forbidden(
-            f"{connection.host} is not an address of the public internet. If it may be read, ask the operator to name it"
-            " at the terminal, a context repository with --context-internal.",
+            f"{connection.host} is not an address of the public internet. If it may be read, the operator names it at"
+            " the terminal, a context repository with --context-internal.",
             code=ADDRESS_NOT_ALLOWED,
         )
     failure: OSError | None = None

@@ -27,6 +27,8 @@ class Remote(Struct, frozen=True):
     token: str = ""
     guarded: bool = False
     """Only connections to public addresses are allowed."""
+    is_plain: bool = False
+    """Its files are a stranger's: what looks like git's own is not used as a repository."""
 
     def __repr__(self) -> str:
         return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion

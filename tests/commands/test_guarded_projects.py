@@ -1,0 +1,276 @@
+"""Projects as people without access to this machine make them: what they may name, and where their tokens are."""
+
+import io
+import zipfile
+from dataclasses import replace as with_fields
+
+import pytest
+
+from eventstore import Metadata, SQLiteEventStore, Views
+from service.adapters.git.dulwich_docs import DulwichDocs
+from service.commands.guarded_projects import (
+    GuardedProjects,
+    NamedContext,
+    NewProject,
+    ProjectEdit,
+    forget_unused_tokens,
+)
+from service.commands.organizations import create_organization
+from service.commands.projects import create_project
+from service.domain.errors import BodyTooLarge, Forbidden, Invalid
+from service.domain.projects.contexts import ContextRepository
+from service.domain.projects.settings import ProjectSettings
+from service.projections import all_projections
+from service.queries.projects import get_project, source_of
+from service.runtime import uploads
+from service.runtime.uploads import Uploads
+from tests.fakes.code_host import FakeCodeHost
+from tests.fakes.docs_source import FakeDocsSource
+
+METADATA = Metadata(actor="person:test")
+TOKEN = "glpat-" + "s3cret" * 5
+URL = "https://git.example/octo/guide"
+
+
+@pytest.fixture
+async def store(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
+        yield store
+
+
+@pytest.fixture
+async def views(tmp_path, store):
+    views = await Views.open(tmp_path / "data" / "views.db", store, all_projections())
+    yield views
+    await views.close()
+
+
+@pytest.fixture
+async def organization(store, views):
+    made = await create_organization(store, "Acme", METADATA)
+    await views.catch_up()
+    return made.id
+
+
+@pytest.fixture
+def docs():
+    return FakeDocsSource({"index.md": "# Hi\n"})
+
+
+@pytest.fixture
+def host():
+    return FakeCodeHost()
+
+
+@pytest.fixture
+def projects(tmp_path, store, views, docs, host):
+    (tmp_path / "allowed" / "guide").mkdir(parents=True)
+    folders = (str(tmp_path / "allowed"),)
+    return GuardedProjects(store, views, docs, {"gitea": host}, store, tmp_path / "data", folders, allow_private=False)
+
+
+async def created(projects, organization, **fields):
+    made = await projects.create(organization, NewProject(name="Guide", **fields), METADATA)
+    await projects.views.catch_up()
+    return await get_project(projects.views, made.id)
+
+
+async def test_token_is_kept_in_the_vault_alone(projects, organization, store, tmp_path):
+    project = await created(projects, organization, repository=URL, code_host="gitea", token=TOKEN)
+    assert await store.find_secret(project.token_id) == TOKEN
+    assert (project.guarded, project.git_token_env, project.domain) == (True, "", "guide")
+    files = b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())
+    assert TOKEN.encode() not in files
+    assert TOKEN not in repr(NewProject("Guide", URL, token=TOKEN)) + repr(ProjectEdit(token=TOKEN))
+
+
+async def test_refused_project_leaves_no_token(projects, organization, store, host):
+    host.errors = [Forbidden("no", code="token_refused")]
+    with pytest.raises(Forbidden):
+        await created(projects, organization, repository=URL, code_host="gitea", token=TOKEN)
+    assert await store.secret_names() == []
+
+
+@pytest.mark.parametrize("token", ["two words", "a\nb", "ü", "x" * 5_000, " "])
+async def test_bad_tokens_are_refused(projects, organization, token):
+    with pytest.raises(Invalid, match="token"):
+        await created(projects, organization, repository=URL, code_host="gitea", token=token)
+
+
+@pytest.mark.parametrize(
+    "repository", ["file:///etc", "ssh://git@host/x", "git@host:x", "upload://abcdefgh/x.zip", "ext::sh -c x", ""]
+)
+async def test_only_web_addresses_and_allowed_folders_can_be_named(projects, organization, repository):
+    with pytest.raises((Invalid, Forbidden)):
+        await created(projects, organization, repository=repository)
+
+
+async def test_folders_are_those_below_the_named_ones(projects, organization, tmp_path):
+    (tmp_path / "allowed" / "out").symlink_to("/etc")
+    for folder in ("/etc", "..", str(tmp_path / "allowed" / ".." / "data"), str(tmp_path / "allowed" / "out"), "/none"):
+        with pytest.raises(Forbidden, match="may not be read"):
+            await created(projects, organization, repository=folder)
+    project = await created(projects, organization, repository=str(tmp_path / "allowed" / "guide"))
+    assert (project.repository, project.guarded) == (str(tmp_path / "allowed" / "guide"), False)
+
+
+async def test_without_named_folders_none_is_read(projects, organization, tmp_path):
+    with pytest.raises(Forbidden, match="local_folders"):
+        await created(with_fields(projects, folders=()), organization, repository=str(tmp_path / "allowed" / "guide"))
+
+
+async def test_own_data_is_never_read(projects, organization, tmp_path):
+    wide = with_fields(projects, folders=(str(tmp_path),))
+    for folder in (tmp_path / "data", tmp_path / "data" / "hosted", tmp_path):
+        with pytest.raises(Forbidden, match="may not be read"):
+            await created(wide, organization, repository=str(folder))
+
+
+async def test_token_never_travels_unencrypted(projects, organization):
+    for addresses in ({"repository": "http://git.example/x"}, {"repository": URL, "api_url": "http://git.example/api"}):
+        with pytest.raises(Invalid, match="unencrypted"):
+            await created(projects, organization, code_host="gitea", token=TOKEN, **addresses)
+
+
+async def test_another_address_needs_the_token_again(projects, organization, store, views, docs, host):
+    """Else whoever may change a project could have its token sent to a server of theirs."""
+    of_terminal = ProjectSettings(
+        organization, "Old", URL, "main", "", "old", "gitea", git_token_env="OPERATORS_SECRET"
+    )  # fmt: skip
+    made = await create_project(store, views, docs, {"gitea": host}, of_terminal, METADATA)
+    await views.catch_up()
+    for edit in (ProjectEdit(repository="https://evil.example/x"), ProjectEdit(api_url="https://evil.example/api")):
+        with pytest.raises(Invalid, match="token again"):
+            await projects.change(made.id, edit, METADATA)
+    await projects.change(made.id, ProjectEdit(repository="https://new.example/x", token=TOKEN), METADATA)
+    await views.catch_up()
+    project = await get_project(views, made.id)
+    assert (project.git_token_env, project.guarded) == ("", True)
+    assert await store.find_secret(project.token_id) == TOKEN
+
+
+async def test_new_token_replaces_the_old_one(projects, organization, store, views):
+    before = await created(projects, organization, repository=URL, code_host="gitea", token=TOKEN)
+    await projects.change(before.id, ProjectEdit(token="another"), METADATA)
+    await views.catch_up()
+    after = await get_project(views, before.id)
+    assert list(await store.secret_names()) == [after.token_id]
+    assert await store.find_secret(after.token_id) == "another"
+
+
+async def test_contexts_keep_what_the_terminal_alone_may_set(projects, organization, store, views, docs, host):
+    old = ContextRepository("code", "https://git.internal/kite", token_env="KITE", internal=True)
+    settings = ProjectSettings(
+        organization, "Old", URL, "main", "", "old", "gitea", git_token_env="TOKEN", contexts=(old,)
+    )
+    made = await create_project(store, views, docs, {"gitea": host}, settings, METADATA)
+    kept = NamedContext("code", "https://git.internal/kite", ref="next")
+    other = NamedContext("more", "https://git.example/more", public=True)
+    await projects.change(made.id, ProjectEdit(contexts=(kept, other)), METADATA)
+    await views.catch_up()
+    first, second = (await get_project(views, made.id)).contexts
+    assert (first.token_env, first.internal, first.ref) == ("KITE", True, "next")
+    assert (second.token_env, second.internal, second.public) == ("", False, True)
+    with pytest.raises(Invalid):
+        await projects.change(made.id, ProjectEdit(contexts=(NamedContext("code", "/etc"),)), METADATA)
+
+
+async def test_tokens_of_killed_processes_are_forgotten(projects, organization, store):
+    project = await created(projects, organization, repository=URL, code_host="gitea", token=TOKEN)
+    await store.keep_secret("left", "by a killed process")
+    await forget_unused_tokens(store, [project.token_id])
+    assert list(await store.secret_names()) == [project.token_id]
+
+
+def zipped(files):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+async def pieces(content, size=7):
+    for at in range(0, len(content), size):
+        yield content[at : at + size]
+
+
+@pytest.fixture
+def real(projects, tmp_path):
+    return with_fields(projects, docs=DulwichDocs(tmp_path / "data", env={}))
+
+
+async def test_uploaded_files_become_a_hosted_repository(real, organization, tmp_path):
+    received = Uploads(tmp_path / "data").received
+    async with received(organization, "../kite docs.zip", pieces(zipped({"kite/docs/a.md": "# A\n"}))) as upload:
+        made = await real.create(organization, NewProject("Kite"), METADATA, upload=upload)
+    await real.views.catch_up()
+    source = source_of(await get_project(real.views, made.id))
+    assert source.repository.startswith("upload://")
+    assert source.repository.endswith("/kite docs.zip")
+    commit = (await real.docs.fetch(source)).base_commit
+    assert [file.path for file in await real.docs.list_files(source, commit)] == ["docs/a.md"]
+    assert list((tmp_path / "data" / "uploads").iterdir()) == []
+    assert not await real.docs.refresh(source)
+
+
+async def test_uploaded_git_folders_are_files_and_no_repository(real, organization, tmp_path):
+    """A bare repository's layout could borrow the objects of others' repositories on this machine."""
+    victim = tmp_path / "data" / "hosted" / "victim.git" / "objects"
+    victim.mkdir(parents=True)
+    sent = zipped({
+        "HEAD": "ref: refs/heads/main\n", "objects/info/alternates": f"{victim}\n", "refs/heads/main": "0" * 40,
+        "config": "[core]\nbare = true\n", ".git/HEAD": "ref: refs/heads/main\n", "index.md": "# Hi\n",
+    })  # fmt: skip
+    async with Uploads(tmp_path / "data").received(organization, "x.zip", pieces(sent)) as upload:
+        made = await real.create(organization, NewProject("Kite"), METADATA, upload=upload)
+    await real.views.catch_up()
+    source = source_of(await get_project(real.views, made.id))
+    hosted = tmp_path / "data" / "hosted" / f"{made.id}.git"
+    assert not (hosted / "objects" / "info" / "alternates").exists()
+    commit = (await real.docs.fetch(source)).base_commit
+    assert "objects/info/alternates" in [file.path for file in await real.docs.list_files(source, commit)]
+
+
+async def test_refused_uploads_leave_nothing(tmp_path):
+    taker = Uploads(tmp_path)
+    for content in (b"no archive", zipped({"../evil.md": "x"}), zipped({"bomb.md": bytes(32 << 20)}), b""):
+        with pytest.raises(Invalid):
+            async with taker.received("acme", "x.zip", pieces(content, 65_536)):
+                pytest.fail("it was accepted")
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+async def test_upload_of_more_than_200_mib_is_cut_off(tmp_path):
+    sent = 0
+
+    async def endless():
+        nonlocal sent
+        while True:
+            sent += 1 << 20
+            yield bytes(1 << 20)
+
+    with pytest.raises(BodyTooLarge, match="200 MiB"):
+        async with Uploads(tmp_path).received("acme", "x.zip", endless()):
+            pytest.fail("it was accepted")
+    assert sent == (201 << 20)
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+async def test_uploads_of_killed_processes_are_removed(tmp_path):
+    left = tmp_path / "uploads" / f"{uploads.PREFIX}abcd1234"
+    left.mkdir(parents=True)
+    (left / "sent.zip").write_bytes(b"x")
+    uploads.remove_uploads(tmp_path)
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+async def test_failed_project_of_an_upload_can_be_tried_again(real, organization, tmp_path):
+    received = Uploads(tmp_path / "data").received
+    for _ in range(2):
+        async with received(organization, "x.zip", pieces(zipped({"a.md": "# A\n"}))) as upload:
+            with pytest.raises(Invalid):
+                await real.create(organization, NewProject("Kite", domain="Not a domain"), METADATA, upload=upload)
+    assert list((tmp_path / "data" / "uploads").iterdir()) == []

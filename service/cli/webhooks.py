@@ -11,7 +11,7 @@ from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
 from service.commands.incoming import set_incoming_secret
 from service.commands.webhooks import NewWebhook, create_webhook, delete_webhook, enable_webhook, request_delivery
-from service.domain.errors import Conflict, NotFound
+from service.domain.errors import NotFound
 from service.domain.hooks.webhooks import JOB_EVENT_NAMES
 from service.queries.read_models import catch_up
 from service.queries.webhooks import get_delivery, get_webhook, list_deliveries, list_webhooks
@@ -128,10 +128,7 @@ async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
     row = await get_delivery(runtime.views, options.id)
     if row is None:
         raise NotFound(f"Delivery not found: {options.id}. See: docsmith webhook deliveries")
-    webhook = await _row(runtime, row.webhook_id)
-    if webhook.disabled is not None:
-        raise Conflict(f"Its webhook is disabled; first: docsmith webhook enable {webhook.id}")
-    await request_delivery(runtime.store, row.id, row.webhook_id, Metadata(actor=cli_actor()))
+    await request_delivery(runtime.store, runtime.views, row.id, row.webhook_id, Metadata(actor=cli_actor()))
     output.result({"id": row.id, "requested": True}, f"asked for {row.id}")
     if not is_served(runtime.data):
         failure(f"No service runs on {runtime.data}, so it waits.", next_step="Start the service: docsmith serve")

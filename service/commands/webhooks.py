@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from eventstore import Append, EventStore, Metadata, Views, WrongExpectedVersion, execute, plan
 from service.domain.erasures import EraseSubject
-from service.domain.errors import Conflict
+from service.domain.errors import Conflict, NotFound
 from service.domain.hooks.deliveries import RequestDelivery
 from service.domain.hooks.webhooks import (
     SECRET_BYTES,
@@ -17,7 +17,7 @@ from service.domain.hooks.webhooks import (
     JobEventName,
     make_secret,
 )
-from service.queries.webhooks import list_webhooks
+from service.queries.webhooks import get_webhook, list_webhooks
 from service.runtime.system import new_id, now
 from service.streams import DELIVERIES, ERASURES, WEBHOOKS
 
@@ -75,8 +75,17 @@ async def delete_webhook(store: EventStore, views: Views, webhook_id: str, metad
     await views.scrub()
 
 
-async def request_delivery(store: EventStore, delivery_id: str, webhook_id: str, metadata: Metadata) -> int:
-    """Request that a delivery is sent again, now. Return the position in the log."""
+async def request_delivery(
+    store: EventStore, views: Views, delivery_id: str, webhook_id: str, metadata: Metadata
+) -> int:
+    """Request that a delivery is sent again, now. Return the position in the log. Raise NotFound where its webhook is
+    not found, and Conflict where that is disabled.
+    """
+    webhook = await get_webhook(views, webhook_id)
+    if webhook is None:
+        raise NotFound(f"Webhook not found: {webhook_id}. List the webhooks to see their ids.")
+    if webhook.disabled is not None:
+        raise Conflict(f"Its webhook is disabled. Enable it first: docsmith webhook enable {webhook_id}")
     command = RequestDelivery(webhook_id, now())
     return (await execute(store, DELIVERIES, delivery_id, command, metadata=metadata)).position
 

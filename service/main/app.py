@@ -13,12 +13,14 @@ from service.queries.job_steps import steps_of_pull_request
 from service.queries.jobs import errors_of_pull_request
 from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
-from service.web.api import analytics, feedback, health, jobs, jobs_v1, reader_tokens, search, threads, webhooks
+from service.web.api import analytics, feedback, health, incoming, jobs, jobs_v1, reader_tokens, search, threads
 from service.web.api.metrics import Metrics, metrics_routes
+from service.web.api.organization import MODULES as ORGANIZATION
 from service.web.dashboard import sign_in
 from service.web.dashboard.navigation import note_served
 from service.web.http import access, errors, hosted
 from service.web.http.app_keys import (
+    ALLOW_PRIVATE,
     BEHIND,
     BROADCAST,
     CLOSING,
@@ -53,6 +55,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instance.name
     app[COUNT_BOUND] = parts.metrics.count_bound
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
+    app[ALLOW_PRIVATE] = runtime.settings.network.allow_private
     app[MENTION] = runtime.settings.agent.mention
     app[BEHIND] = parts.indexer.behind
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
@@ -72,7 +75,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
         health, errors, reference, manual, jobs, jobs_v1, threads, search, reader_tokens, feedback, analytics,
-        pull_requests, webhooks, sign_in,
+        pull_requests, incoming, *ORGANIZATION, sign_in,
     ):  # fmt: skip
         app.add_routes(module.routes)
     app.add_routes(

@@ -1,11 +1,15 @@
-"""Accepted requests, as rows: those of the last 30 days, which is as far back as any limit looks."""
+"""Accepted requests, as rows: those of the last 30 days, which is as far back as any limit looks, and how many there
+were on each day of UTC.
+"""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC
 
 from eventstore import RecordedEvent, UnknownEventType
 from service.domain.access.usage import LONGEST_WINDOW_SECONDS, milliseconds
-from service.streams import USAGE
+from service.streams import USAGE, decoded
 
 
 class UsageView:
@@ -47,3 +51,29 @@ class UsageView:
                 "DELETE FROM requests WHERE accepted_at <= (SELECT max(accepted_at) FROM requests) - ?",
                 (LONGEST_WINDOW_SECONDS * 1000,),
             )
+
+
+class UsageDaysView:
+    name = "usage-days-1"
+    tables = """
+        CREATE TABLE usage_days (
+            organization_id TEXT NOT NULL,
+            day TEXT NOT NULL,
+            api TEXT NOT NULL,
+            project_id TEXT NOT NULL,
+            key_id TEXT NOT NULL,  -- empty for requests without a key
+            requests INTEGER NOT NULL,
+            PRIMARY KEY (organization_id, day, api, project_id, key_id)
+        ) STRICT, WITHOUT ROWID;
+    """
+
+    def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
+        counts: Counter[tuple[str, str, str, str, str]] = Counter(
+            (one.organization_id, f"{one.accepted_at.astimezone(UTC):%Y-%m-%d}", one.api, one.project_id, one.key_id)
+            for _, one in decoded(USAGE, events)
+        )
+        db.executemany(
+            "INSERT INTO usage_days VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
+            [(*place, count) for place, count in counts.items()],
+        )

@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from eventstore import EventStore, RecordedEvent, Views
 from service.domain.access.keys import Key, KeyCreated
+from service.domain.errors import NotFound
 from service.domain.times import timestamp
 from service.runtime.system import now
 from service.streams import KEYS, decoded
-from service.views.keys import KeyView
+from service.views.keys import KeyList, KeyView
 
 COLUMNS = (
     "id, kind, organization_id, name, last_four, domains, allowed_addresses, allowed_origins, is_server,"
@@ -25,6 +26,27 @@ async def list_keys(views: Views) -> list[KeyView]:
     """Return all, oldest first."""
     rows, at = await views.query(f"SELECT {COLUMNS} FROM keys ORDER BY created_at, id", ()), now()  # noqa: S608  (ours)
     return [_view(row, at) for row in rows]
+
+
+async def keys_page(views: Views, organization_id: str, *, limit: int, cursor: str | None = None) -> KeyList:
+    """Return some of an organization's keys, the newest first; after the key whose id is the cursor."""
+    before = "AND (created_at, id) < (SELECT created_at, id FROM keys WHERE id = :cursor)" if cursor else ""
+    rows = await views.query(
+        f"SELECT {COLUMNS} FROM keys WHERE organization_id = :organization {before}"  # noqa: S608  (ours)
+        " ORDER BY created_at DESC, id DESC LIMIT :limit",
+        {"organization": organization_id, "cursor": cursor, "limit": limit + 1},
+    )
+    at = now()
+    keys = tuple(_view(row, at) for row in rows[:limit])
+    return KeyList(keys, keys[-1].id if len(rows) > limit else None)
+
+
+async def key_of(views: Views, organization_id: str, key_id: str) -> KeyView:
+    """Return a key of an organization. Raise NotFound, for a key of another one as well."""
+    key = await get_key(views, key_id)
+    if key is None or key.organization_id != organization_id:
+        raise NotFound(f"Key not found: {key_id}. List the keys to see their ids.", code="key_not_found")
+    return key
 
 
 async def get_key(views: Views, key_id: str) -> KeyView | None:

@@ -1,16 +1,19 @@
-"""Accepted requests, for the limits that count them."""
+"""Accepted requests: for the limits that count them, and how many there were."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
 from eventstore import Views
 from service.domain.access.usage import RequestAccepted
+from service.views.usage import UsageDayView, UsageOfView
 
 PAGE = 20_000
 """Rows in one query."""
 Place = tuple[int, int]
 """The time of a request in milliseconds since 1970, and its version in the stream."""
+MAX_NAMED = 50
+"""Keys, and projects, that are listed: those with most requests."""
 LAST = 2**62
 """A version after all others."""
 
@@ -51,3 +54,45 @@ async def key_times(views: Views, since: int, until: int, version: int) -> list[
         (since, until, version),
     )
     return [(key_id, msgspec.json.decode(times, type=list[int])) for key_id, times in rows]
+
+
+async def usage_by_day(views: Views, organization_id: str, last: date, days: int) -> tuple[UsageDayView, ...]:
+    """Return the requests of each of so many days, up to the last one; also of days without any."""
+    first = last - timedelta(days=days - 1)
+    rows = await views.query(
+        "SELECT day, sum(requests) FILTER (WHERE api = 'assistant'), sum(requests) FILTER (WHERE api = 'agent')"
+        " FROM usage_days WHERE organization_id = ? AND day BETWEEN ? AND ? GROUP BY day",
+        (organization_id, first.isoformat(), last.isoformat()),
+    )
+    found = {day: (assistant or 0, agent or 0) for day, assistant, agent in rows}
+    all_days = [(first + timedelta(days=number)).isoformat() for number in range(days)]
+    return tuple(UsageDayView(day, *found.get(day, (0, 0))) for day in all_days)
+
+
+async def usage_by_key(views: Views, organization_id: str, last: date, days: int) -> tuple[UsageOfView, ...]:
+    """Return the keys with most requests in that time; the requests without a key count as one, with an empty id."""
+    return await _usage_by(views, "key_id", "(SELECT name FROM keys WHERE id = key_id)", (organization_id, last, days))
+
+
+async def usage_by_project(views: Views, organization_id: str, last: date, days: int) -> tuple[UsageOfView, ...]:
+    """Return the projects with most requests in that time."""
+    return await _usage_by(
+        views,
+        "project_id",
+        "(SELECT settings ->> 'name' FROM projects WHERE id = project_id)",
+        (organization_id, last, days),
+    )
+
+
+async def _usage_by(views: Views, column: str, name: str, wanted: tuple[str, date, int]) -> tuple[UsageOfView, ...]:
+    organization_id, last, days = wanted
+    first = last - timedelta(days=days - 1)
+    rows = await views.query(
+        f"SELECT {column}, coalesce({name}, ''),"  # noqa: S608  (ours)
+        " coalesce(sum(requests) FILTER (WHERE api = 'assistant'), 0),"
+        " coalesce(sum(requests) FILTER (WHERE api = 'agent'), 0)"
+        " FROM usage_days WHERE organization_id = ? AND day BETWEEN ? AND ?"
+        f" GROUP BY {column} ORDER BY sum(requests) DESC, {column} LIMIT ?",
+        (organization_id, first.isoformat(), last.isoformat(), MAX_NAMED),
+    )
+    return tuple(UsageOfView(*row) for row in rows)

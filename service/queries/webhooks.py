@@ -7,15 +7,19 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from eventstore import Views
+from service.domain.errors import NotFound
 from service.domain.hooks.webhooks import JobEventName
 from service.domain.times import timestamp
 from service.projections.webhooks import CHANGES, WebhooksView
-from service.views.webhooks import DeliveryView, WebhookView
+from service.views.webhooks import DeliveryList, DeliveryState, DeliveryView, WebhookList, WebhookView
 
 CHANGED_JOB = frozenset(CHANGES)
 """Types of the events after which webhooks may be due."""
 PATIENT_ATTEMPTS = 3
 """A delivery waits for the earlier ones of its job until those have been tried this often, some five minutes."""
+
+LAST = 2**62
+"""A position after all others."""
 
 
 class DueDelivery(Struct, frozen=True):
@@ -51,6 +55,25 @@ async def list_webhooks(views: Views) -> list[WebhookView]:
     return [_webhook(row) for row in await views.query(sql)]
 
 
+async def webhooks_of(views: Views, organization_id: str) -> WebhookList:
+    """Return the webhooks of an organization, oldest first: it has few."""
+    rows = await views.query(
+        f"SELECT {WEBHOOK_COLUMNS} FROM webhooks WHERE organization_id = ? ORDER BY created_at, id",  # noqa: S608  (ours)
+        (organization_id,),
+    )
+    return WebhookList(tuple(_webhook(row) for row in rows))
+
+
+async def webhook_of(views: Views, organization_id: str, webhook_id: str) -> WebhookView:
+    """Return a webhook of an organization. Raise NotFound, for a webhook of another one as well."""
+    webhook = await get_webhook(views, webhook_id)
+    if webhook is None or webhook.organization_id != organization_id:
+        raise NotFound(
+            f"Webhook not found: {webhook_id}. List the webhooks to see their ids.", code="webhook_not_found"
+        )
+    return webhook
+
+
 async def get_webhook(views: Views, webhook_id: str) -> WebhookView | None:
     sql = f"SELECT {WEBHOOK_COLUMNS} FROM webhooks WHERE id = ?"  # noqa: S608  (no input)
     row = await views.query_one(sql, (webhook_id,))
@@ -69,7 +92,7 @@ DELIVERY_COLUMNS = (
 
 
 def _delivery(row: sqlite3.Row) -> DeliveryView:
-    values = list(row)
+    values = list(row)[: len(DeliveryView.__struct_fields__)]
     is_timed = values[4] == "pending" and values[-1] > 0
     values[-1] = timestamp(datetime.fromtimestamp(values[-1], UTC)) if is_timed else None
     return DeliveryView(*values)
@@ -85,6 +108,31 @@ async def list_deliveries(
         {"webhook": webhook_id, "state": state, "limit": limit},
     )
     return [_delivery(row) for row in rows]
+
+
+async def deliveries_page(
+    views: Views, webhook_id: str, *, state: DeliveryState | None = None, limit: int, cursor: int | None = None
+) -> DeliveryList:
+    """Return some of a webhook's deliveries, the newest first; those before the position that is the cursor."""
+    rows = await views.query(
+        f"SELECT {DELIVERY_COLUMNS}, position FROM webhook_deliveries WHERE webhook_id = :webhook"  # noqa: S608  (ours)
+        " AND position < :cursor AND (:state IS NULL OR state = :state) ORDER BY position DESC LIMIT :limit",
+        {"webhook": webhook_id, "state": state, "limit": limit + 1, "cursor": LAST if cursor is None else cursor},
+    )
+    more = str(rows[limit - 1]["position"]) if len(rows) > limit else None
+    return DeliveryList(tuple(_delivery(row) for row in rows[:limit]), more)
+
+
+async def delivery_of(views: Views, organization_id: str, delivery: str) -> DeliveryView:
+    """Return a delivery to a webhook of an organization. Raise NotFound."""
+    found = await get_delivery(views, delivery)
+    webhook = await get_webhook(views, found.webhook_id) if found is not None else None
+    if found is None or webhook is None or webhook.organization_id != organization_id:
+        raise NotFound(
+            f"Delivery not found: {delivery}. List the webhook's deliveries to see their ids.",
+            code="delivery_not_found",
+        )
+    return found
 
 
 async def get_delivery(views: Views, delivery: str) -> DeliveryView | None:

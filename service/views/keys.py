@@ -40,3 +40,16 @@ class KeyView(Struct, frozen=True, rename="camel"):
             "What an admin key may do: `read`, `jobs` (read, and change jobs) or `all`. Null for an assistant key."
         ),
     ]
+
+
+class CreatedKeyView(KeyView, frozen=True, rename="camel", kw_only=True):
+    """A new key, with its secret part."""
+
+    token: Annotated[str, described("The whole key. It is shown this once, and kept nowhere.")]
+
+
+class KeyList(Struct, frozen=True, rename="camel"):
+    """Some of an organization's keys, the newest first."""
+
+    keys: Annotated[tuple[KeyView, ...], described("The keys.")]
+    next_cursor: Annotated[str | None, described("Send it back as `cursor` for the next ones; null at the end.")]

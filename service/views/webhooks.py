@@ -8,6 +8,8 @@ from service.domain.hooks.webhooks import JobEventName
 from service.views.fields import Timestamp, Url, described
 from service.views.jobs import JobView
 
+DeliveryState = Literal["pending", "delivered", "failed"]
+
 
 class ToldJob(JobView, frozen=True, rename="camel", kw_only=True):
     """A job as it was at the change that is reported."""
@@ -36,6 +38,18 @@ class WebhookView(Struct, frozen=True, rename="camel"):
     pending: Annotated[int, described("Deliveries that have not arrived yet.")]
 
 
+class CreatedWebhookView(WebhookView, frozen=True, rename="camel", kw_only=True):
+    """A new webhook, with its secret."""
+
+    secret: Annotated[str, described("What its messages are signed with. It is shown this once.")]
+
+
+class WebhookList(Struct, frozen=True):
+    """An organization's webhooks, oldest first."""
+
+    webhooks: Annotated[tuple[WebhookView, ...], described("The webhooks.")]
+
+
 class DeliveryView(Struct, frozen=True, rename="camel"):
     """One report to one webhook."""
 
@@ -43,10 +57,17 @@ class DeliveryView(Struct, frozen=True, rename="camel"):
     webhook_id: Annotated[str, described("The webhook that it is for.")]
     job_id: Annotated[str, described("The job that it is about.")]
     event: Annotated[JobEventName, described("The event that it reports.")]
-    state: Annotated[Literal["pending", "delivered", "failed"], described("How far it is.")]
+    state: Annotated[DeliveryState, described("How far it is.")]
     attempts: Annotated[int, described("How often it was tried.")]
     status: Annotated[int | None, described("The HTTP status of the last answer.")]
     error: Annotated[str, described("Why there was no answer; empty when there was.")]
     occurred_at: Annotated[Timestamp, described("When it happened.")]
     attempted_at: Annotated[Timestamp | None, described("When it was last tried.")]
     next_attempt_at: Annotated[Timestamp | None, described("When it is tried next.")]
+
+
+class DeliveryList(Struct, frozen=True, rename="camel"):
+    """Some of a webhook's deliveries, the newest first."""
+
+    deliveries: Annotated[tuple[DeliveryView, ...], described("The deliveries.")]
+    next_cursor: Annotated[str | None, described("Send it back as `cursor` for the next ones; null at the end.")]

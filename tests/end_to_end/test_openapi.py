@@ -44,7 +44,7 @@ async def test_the_description_is_valid_and_says_what_programs_need(service, htt
 
 async def test_every_operation_of_the_description_is_served(service, http):
     for operation in OPERATIONS:
-        path = operation.path.format(projectId="p", id="i", domain="d", chatId="c", threadId="t")
+        path = re.sub(r"{\w+}", "x", operation.path)
         async with http.request(operation.method, service.url + path, json={}) as response:
             expected = 401 if operation.key else 200
             assert response.status == expected, (operation.method, path, await response.text())
@@ -84,7 +84,8 @@ def test_every_route_is_described_or_is_no_part_of_the_api():
 def test_each_operation_names_its_key_and_scope():
     for methods in description()["paths"].values():
         for method, operation in methods.items():
-            agent = [{"admin": ["read" if method == "get" else "jobs"]}]
+            merges = operation["operationId"] == "mergeJob"
+            agent = [{"admin": ["read" if method == "get" else "all" if merges else "jobs"]}]
             wants = {"Assistant": [{}, {"assistant": []}], "Agent": agent}.get(operation["tags"][0])
             assert wants is None or operation["security"] == wants, operation["operationId"]
 
@@ -139,9 +140,17 @@ async def test_commands_on_the_page_work_when_pasted(service, http, tmp_path):
     if shutil.which("curl") is None:
         pytest.skip("runs the page's commands; install curl to run it")
     told = await ask(http, service, question("How do I install Kite?", id="chat-of-a-page"))
+    webhook = await (
+        await http.post(f"{service.url}/v2/webhooks", json={"url": "https://hooks.example/"}, headers=service.admin)
+    ).json()
     job = await create_job(http, service, "Make it sing")
     await job_events(http, service, job["id"])
+    deliveries = f"{service.url}/v2/webhooks/{webhook['id']}/deliveries"
+    delivery = (await (await http.get(deliveries, headers=service.admin)).json())["deliveries"][0]
     variables = {
+        "KEY": service.cli("key", "create", "--kind", "assistant", "--domain", service.domain)["id"],
+        "WEBHOOK": webhook["id"],
+        "DELIVERY": delivery["id"],
         "PROJECT": service.project_id,
         "DOMAIN": service.domain,
         "JOB": job["id"],

@@ -23,7 +23,7 @@ from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import RegisterSite
 from service.projections import all_projections
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
-from service.web.api import webhooks
+from service.web.api import incoming
 from service.web.http.app_keys import MENTION, STORE, VIEWS
 from service.web.http.entrance import Entrance
 from service.web.http.problems import BODY_SECONDS
@@ -46,7 +46,7 @@ async def client(store, tmp_path, aiohttp_client):
     app = web.Application(middlewares=[Entrance().enter])
     app[STORE], app[VIEWS], app[BODY_SECONDS] = store, views, 1.0
     app[MENTION] = "docsmith"
-    app.add_routes(webhooks.routes)
+    app.add_routes(incoming.routes)
     yield await aiohttp_client(app)
     following.cancel()
     await asyncio.wait([following])
@@ -129,7 +129,7 @@ async def test_another_number_or_another_host_closes_nothing(store, client):
 async def test_a_project_without_a_secret_takes_nothing(store, client):
     await make_project(store, "github", secret=None)
     await client.app[VIEWS].wait_for(await store.head())
-    assert await tell(client, *signed("github-push", webhooks.NO_SECRET)) == 404
+    assert await tell(client, *signed("github-push", incoming.NO_SECRET)) == 404
     assert await tell(client, *signed("github-ping", SECRET)) == 404
 
 

@@ -247,6 +247,10 @@ class Usage:
         """Windows in memory."""
         return sum(map(len, self._windows.values()))
 
+    def standing_of(self, scope: Scope, caller: str, now: int) -> Standing | None:
+        """Return the use of one window; None where the scope is not limited."""
+        return self._standing(scope, caller, now) if self._limits.of(scope) > 0 else None
+
     def _standing(self, scope: Scope, caller: str, now: int) -> Standing:
         limit, seconds = self._limits.of(scope), WINDOW_SECONDS[scope]
         window = self._windows[scope].get(caller)

@@ -10,6 +10,7 @@ from service import __version__
 from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads
 from service.web.api.openapi import document
 from service.web.api.operations import Tag
+from service.web.api.organization import MODULES as ORGANIZATION
 from service.web.api.webhook_description import NOTICES
 
 TITLE = "Docsmith"
@@ -42,6 +43,7 @@ TAGS = (
         " public. Pages of other origins may call it, as the key or the site allows.",
     ),
     Tag("Analytics", "Questions to a project's assistant, and readers' ratings of its replies. For admin keys."),
+    Tag("Organization", "Keys, webhooks with their deliveries, and usage of an organization. For admin keys."),
     Tag(
         "Webhooks",
         "Requests that the service sends to an address of yours when a job changes: see `docsmith webhook create`."
@@ -54,7 +56,7 @@ TAGS = (
 NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/manual", "/openapi.json")
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
-MODULES = (jobs, jobs_v1, threads, search, feedback, analytics, health)
+MODULES = (jobs, jobs_v1, threads, search, feedback, analytics, *ORGANIZATION, health)
 _TAG_NAMES = [tag.name for tag in TAGS]
 OPERATIONS = sorted(
     (operation for module in MODULES for operation in module.routes.operations),

@@ -44,7 +44,7 @@ from service.web.http.hosted import act_on_job
 from service.web.http.limits import metered_store
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import metadata_of, read_body
-from service.web.http.query_params import bad_query, query_param, read_number, read_whole
+from service.web.http.query_params import bad_query, query_param, read_number, whole_param
 from service.web.http.revocation import require_key_in_force, revocation_of
 from service.wire.job_stream import LIVE_EVENTS, LIVE_EXAMPLE, live_event, queue_event
 
@@ -162,7 +162,7 @@ async def show_job(request: web.Request) -> web.Response:
 )
 async def show_jobs(request: web.Request) -> web.Response:
     project = await project_for(request)
-    limit = number_of(request, "limit", LISTED, least=1, most=MAX_LISTED)
+    limit = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED)
     jobs = await request.app[JOB_READER].list(
         project.id,
         limit=limit,
@@ -416,17 +416,6 @@ def _json(body: bytes, *, status: int = 200, headers: dict[str, str] | None = No
         content_type="application/json",
         headers={"Cache-Control": "private, no-cache", **(headers or {})},
     )
-
-
-def number_of(request: web.Request, name: str, default: int, *, least: int, most: int) -> int:
-    """A whole number of the query. Raises Invalid."""
-    text = query_param(request, name)
-    if text is None:
-        return default
-    number = read_whole(text, least=least, most=most)
-    if number is None:
-        raise bad_query(name, f"is a whole number from {least} to {most}")
-    return number
 
 
 def _wait_of(request: web.Request) -> float:

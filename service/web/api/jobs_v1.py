@@ -14,12 +14,13 @@ from service.queries.jobs_v1 import list_sessions, session_of
 from service.views.fields import described
 from service.views.jobs_v1 import Session, Sessions
 from service.web.api.job_bodies import IDEMPOTENCY_KEY, JOB_EXAMPLE
-from service.web.api.jobs import MAX_LISTED, PageNumber, new_job, number_of
+from service.web.api.jobs import MAX_LISTED, PageNumber, new_job
 from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, STORE, VIEWS
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import json_response, read_body
+from service.web.http.query_params import whole_param
 from service.web.http.revocation import SENTENCE, revocation_of
 from service.web.http.schemas import NOT_BLANK
 from service.web.http.versioning import deprecated
@@ -179,7 +180,7 @@ async def show_job_v1(request: web.Request) -> web.Response:
 )
 async def show_jobs_v1(request: web.Request) -> web.Response:
     project = await project_for(request)
-    skip = number_of(request, "skip", 0, least=0, most=MAX_SKIPPED)
-    take = number_of(request, "take", TAKEN, least=1, most=MAX_LISTED)
+    skip = whole_param(request, "skip", 0, least=0, most=MAX_SKIPPED)
+    take = whole_param(request, "take", TAKEN, least=1, most=MAX_LISTED)
     sessions = await list_sessions(request.app[VIEWS], project, limit=take, skip=skip)
     return json_response(sessions, headers=deprecated(f"/v2/agent/{project.id}/jobs"))

@@ -34,5 +34,7 @@ COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")
 """Counts work that a bound refused or cut."""
 MENTION: web.AppKey[str] = web.AppKey("MENTION")
 """The name by which comments address the agent; empty: comments are not read."""
+ALLOW_PRIVATE: web.AppKey[bool] = web.AppKey("ALLOW_PRIVATE")
+"""The settings allow addresses outside to be in private networks, and without encryption."""
 CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
 """The server is going down: long answers end."""

@@ -31,5 +31,16 @@ def read_whole(text: str, *, least: int, most: int) -> int | None:
     return int(number) if number is not None and number == int(number) else None
 
 
+def whole_param(request: web.Request, name: str, default: int, *, least: int, most: int) -> int:
+    """Return a whole number of the query. Raise Invalid."""
+    text = query_param(request, name)
+    if text is None:
+        return default
+    number = read_whole(text, least=least, most=most)
+    if number is None:
+        raise bad_query(name, f"is a whole number from {least} to {most}")
+    return number
+
+
 def bad_query(name: str, rule: str) -> Invalid:
     return Invalid(f"The query's {name} {rule}.", problems=((f"?{name}", rule),))

@@ -145,6 +145,10 @@ class Admissions:
         standings = self._usage.standings(request, milliseconds(self._clock()))
         return min(standings, key=lambda one: (one.remaining, -one.reset_milliseconds), default=None)
 
+    def standing_of(self, scope: Scope, caller: str) -> Standing | None:
+        """Return the use of one window, such as that of one key; None where the scope is not limited."""
+        return self._usage.standing_of(scope, caller, milliseconds(self._clock()))
+
     async def append(self, request: RequestAccepted, metadata: Metadata, writes: Sequence[Append]) -> Appended:
         """Record what a request asks for, and that it was accepted, together; its time is set here.
 

@@ -23,6 +23,7 @@ from service.commands.organizations import create_organization
 from service.commands.people import NewPerson, add_person, make_link
 from service.main.folder import open_for_command
 from service.runtime.settings import Settings
+from tests.dashboard.browsing import axe, browsing, page  # noqa: F401  (fixtures)
 from tests.service_process import Service, service_in, write_docs
 
 COOKIE = "__Host-docsmith"

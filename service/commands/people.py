@@ -50,7 +50,7 @@ class AddedPerson(Struct, frozen=True):
     is_new: bool
     """They were not here before."""
     position: int
-    """Of the last event in the log; 0 when nothing had to be recorded."""
+    """The position of the last event in the log; 0 when nothing had to be recorded."""
 
 
 async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: Metadata) -> AddedPerson:
@@ -161,7 +161,7 @@ async def make_members_link(
 ) -> str:
     """Return the secret of a sign-in link that an organization's owner hands on.
 
-    Whoever has it is that person. So an owner gets none for someone who has rights elsewhere.
+    It opens everything that the person may do. So an owner gets none for someone who has rights elsewhere.
 
     Raises NotFound, and Forbidden ``person_of_others``.
     """

@@ -100,7 +100,7 @@ class OpenSession(Struct, frozen=True):
     """A sign-in that no sign-out has ended."""
 
     position: int
-    """Of its event."""
+    """The position of its event in the log."""
     method: SignInMethod
     began_at: datetime
 

@@ -1,6 +1,6 @@
-"""Who belongs to an organization, and with which role.
+"""The people of an organization, and the role of each.
 
-The stream of an organization has all of its people, so that "an organization keeps an owner" holds whoever writes.
+One stream has all people of an organization, so that it keeps an owner whatever is written at the same time.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Role = Literal["owner", "editor", "viewer"]
 ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
 """From the least to the most."""
 MAX_MEMBERS = 1_000
-"""Of one organization: all of them are in memory, and in one stream."""
+"""Limit for one organization: all of them are in memory, and in one stream."""
 
 
 def is_at_least(role: Role, least: Role) -> bool:

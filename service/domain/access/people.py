@@ -35,7 +35,7 @@ class PersonAdded(Event, frozen=True, tag="person-added"):
     name: PersonalText
     added_at: datetime
     organization_id: str = ""
-    """Whose owner added them; empty: the operator of this machine did, from the terminal."""
+    """The organization whose owner added them; empty: they were added from the terminal."""
 
 
 class PersonRenamed(Event, frozen=True, tag="person-renamed"):
@@ -122,7 +122,7 @@ class Person(Struct, frozen=True):
     name: str = ""
     is_operator: bool = False
     link_digest: str = ""
-    """Of the link that can be used; empty for none."""
+    """The digest of the link that can be used; empty for none."""
     link_expires_at: datetime | None = None
     sessions: dict[str, datetime] = {}
     """When each session began that was not ended by a sign-out."""

@@ -17,6 +17,7 @@ from service.queries.keys import Revocation
 from service.web.dashboard.navigation import Member, Person, groups_of
 from service.web.http.app_keys import CLOSING
 from service.web.http.live import with_keep_alives
+from service.web.http.revocation import revocation_of
 from service.web.http.routes import VISIT
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered
@@ -107,7 +108,7 @@ async def live(
     request[VISIT].is_stream = True
     response = web.StreamResponse(headers=LIVE_HEADERS)
     await response.prepare(request)
-    ended = False
+    ended, ends = False, revocation or revocation_of(request)
 
     async def watched() -> AsyncGenerator[Live, None]:
         nonlocal ended
@@ -118,7 +119,7 @@ async def live(
     closing: asyncio.Event = request.app[CLOSING]
     with suppress(ConnectionError):  # the page was closed
         async with aclosing(watched()) as events:
-            async for one in with_keep_alives(events, closing, revocation=revocation):
+            async for one in with_keep_alives(events, closing, revocation=ends):
                 await response.write(b":\n\n" if one is None else _encoded(one))
         if ended:
             await response.write(ENDED)

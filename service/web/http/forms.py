@@ -1,4 +1,4 @@
-"""What a form of a page sends."""
+"""Read the fields that a page's form sends."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Who asks, for a page: the person whose browser is signed in, and their role in the organization of the address.
+"""Find a page's caller: the person whose browser is signed in, with their role in the organization of the address.
 
 A browser sends its cookie by itself. So what changes something is also checked to come from our own page, here, once
-for every route that asks who it is. A session opens pages only, never the API: nothing there asks this module.
+for every route that calls this module. A session opens pages only, never the API: nothing there calls this module.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ _SIGNED_IN: web.RequestKey[SignedIn] = web.RequestKey("signed_in")
 
 
 async def signed_in(request: web.Request) -> SignedIn:
-    """Return the person who asks.
+    """Return the person whose browser sent the request.
 
     Raises:
         SignInRequired: no one is signed in; a browser that opens a page is sent to sign in.
@@ -84,7 +84,7 @@ async def signed_in(request: web.Request) -> SignedIn:
 
 
 def known_person(request: web.Request) -> SignedIn | None:
-    """Return the person whose browser asks; None where no one is signed in. For pages that anyone may open."""
+    """Return the person who is signed in; None where no one is signed in. For pages that anyone may open."""
     if _SIGNED_IN in request:
         return request[_SIGNED_IN]
     found = _session_of(request)
@@ -102,7 +102,7 @@ def known_person(request: web.Request) -> SignedIn | None:
 
 
 async def member(request: web.Request, least: Role = "viewer") -> Member:
-    """Return the person who asks, with their role in the organization that the path names.
+    """Return the person who is signed in, with their role in the organization that the path names.
 
     Raises as ``signed_in``; NotFound for an organization that is not theirs, as for one that does not exist; Forbidden
     where their role is less.
@@ -119,7 +119,7 @@ async def member(request: web.Request, least: Role = "viewer") -> Member:
 
 
 async def operator(request: web.Request) -> SignedIn:
-    """Return the operator who asks. Raises as ``signed_in``, and Forbidden ``operator_only``."""
+    """Return the operator who is signed in. Raises as ``signed_in``, and Forbidden ``operator_only``."""
     person = await signed_in(request)
     if not person.is_operator:
         raise Forbidden(
@@ -163,7 +163,7 @@ def _session_of(request: web.Request) -> tuple[StoredSession, KnownPerson] | Non
 def proxied_user(request: web.Request) -> str:
     """Return the email that the user header of a trusted proxy names; empty where there is none.
 
-    It counts on connections that a trusted proxy itself has opened: whoever else sends it may name anyone.
+    It counts on connections that a trusted proxy itself has opened: any other client could name anyone in it.
     """
     header = request.app[USER_HEADER]
     if not header or header not in request.headers:

@@ -1,4 +1,4 @@
-"""Sessions: who is signed in, in which browsers, until when.
+"""Sessions: the browsers in which people are signed in, and until when.
 
 A session is open while three agree: its row has the cookie's digest and was used not long ago; the log has its sign-in
 and no sign-out; and no right of the person was taken since. So the end of a session is an event, whichever process
@@ -29,7 +29,7 @@ from service.views.people import SessionView
 log = structlog.get_logger()
 
 MAX_SESSIONS = 50
-"""Of one person; the one that was used longest ago ends for another."""
+"""Limit for one person; the one that was used longest ago ends for another."""
 KEPT_EVERY_SECONDS = 60.0
 """How often it is written when sessions were last used, and looked for those whose time is over."""
 SECRET_BYTES = 32

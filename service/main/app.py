@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from service.adapters.hosted.git_http import git_routes
+from service.domain.access.names import Names
 from service.main.hosted_events import HostedEvents
 from service.main.listening import socket_of
 from service.main.parts import Parts
@@ -38,7 +39,7 @@ from service.web.http.app_keys import (
     VIEWS,
 )
 from service.web.http.entrance import Entrance
-from service.web.http.hosts import NAMES, Names
+from service.web.http.hosts import NAMES
 from service.web.http.people import PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
 from service.web.http.problems import MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference

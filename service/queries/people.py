@@ -21,6 +21,7 @@ from service.domain.access.people import (
     SignInLinkMade,
     SignInMethod,
 )
+from service.domain.errors import Forbidden
 from service.domain.times import timestamp_from
 from service.streams import MEMBERS, PEOPLE, decoded
 from service.views.people import MemberView, OrganizationRoleView, PersonView
@@ -110,6 +111,8 @@ class KnownPerson(Struct):
 
     email: str = ""
     name: str = ""
+    added_by: str = ""
+    """The organization whose owner added them; empty: they were added from the terminal."""
     is_operator: bool = False
     roles: dict[str, Role] = field(default_factory=dict)
     """By organization."""
@@ -163,9 +166,25 @@ class PeopleDirectory:
         found = person.sessions.get(session_id) if person is not None and person.is_anyone() else None
         return found if found is not None and person is not None and found.position > person.lowered_at else None
 
-    def by_email(self, email: str) -> list[str]:
-        """Return the ids of those with any right who have this email."""
-        return [one for one, person in self._people.items() if person.email == email and person.is_anyone()]
+    def account_of(self, email: str) -> str:
+        """Return the id of the person whom a trusted proxy, or an identity provider, names by this email.
+
+        An organization's owner may have added anyone's email: the account that the terminal added comes first.
+
+        Raises Forbidden: ``no_account``, no one with any right has it; ``several_accounts``, of several organizations.
+        """
+        found = {one: person for one, person in self._people.items() if person.email == email and person.is_anyone()}
+        of_terminal = [one for one, person in found.items() if not person.added_by]
+        if not found:
+            raise Forbidden(
+                f"{email} has no role here. Ask an owner of your organization to add you.", code="no_account"
+            )
+        if len(of_terminal or found) > 1:
+            raise Forbidden(
+                f"{email} has several accounts here. Ask the operator to keep one: docsmith person list",
+                code="several_accounts",
+            )
+        return (of_terminal or list(found))[0]
 
     def roles(self, person_id: str) -> Mapping[str, Role]:
         person = self._people.get(person_id)
@@ -184,8 +203,8 @@ class PeopleDirectory:
 
     def _on_person(self, person: KnownPerson, event: PersonEvent, position: int) -> None:
         match event:
-            case PersonAdded(email=email, name=name):
-                person.email, person.name = email, name
+            case PersonAdded(email=email, name=name, organization_id=added_by):
+                person.email, person.name, person.added_by = email, name, added_by
             case PersonRenamed(name=name):
                 person.name = name
             case OperatorGiven():

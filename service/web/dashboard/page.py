@@ -47,7 +47,7 @@ def dashboard_page(
     request: web.Request, viewer: Member | Person, template: str, *, status: int = 200, **values: object
 ) -> web.Response:
     """Return a page in the frame; the template extends ``dashboard.html``. A notice that waits is shown once."""
-    notice = "" if "notice" in values else _notice_of(request)
+    notice = "" if "notice" in values else notice_of(request)
     html = rendered(template, **{"notice": notice, **frame_values(request, viewer), **values})
     response = html_response(html, status=status, headers=SCRIPTED_HEADERS)
     if NOTICE_COOKIE in request.cookies:
@@ -140,7 +140,8 @@ def _person_and_member(viewer: Member | Person) -> tuple[Person, Member | None]:
     return viewer, None
 
 
-def _notice_of(request: web.Request) -> str:
+def notice_of(request: web.Request) -> str:
+    """Return the notice that the last form left for the next page; empty when there is none."""
     try:
         return base64.urlsafe_b64decode(request.cookies.get(NOTICE_COOKIE, "")).decode()[:MAX_NOTICE]
     except (binascii.Error, ValueError):

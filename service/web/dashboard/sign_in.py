@@ -1,44 +1,66 @@
-"""``/sign-in``: a one-time link becomes a session, with script or without; ``/sign-out`` ends it."""
+"""``/sign-in``: a one-time link, or a trusted proxy's word, becomes a session; ``/sign-out`` ends it.
 
-from aiohttp import web
+A link is exchanged by a form that the person sends, so that neither a program that looks at links uses it up, nor
+another website signs anyone in by opening one.
+"""
+
+from aiohttp import hdrs, web
 
 from service.commands.people import person_of_link
+from service.domain.access.names import HTTPS_REQUIRED
+from service.domain.access.people import SignInMethod
+from service.domain.errors import Forbidden, ServiceError
+from service.web.dashboard.page import NOTICE_COOKIE, notice_of, see_other
 from service.web.http.forms import read_form
-from service.web.http.hosts import require_same_origin, require_sign_in_by
+from service.web.http.hosts import may_sign_in, require_same_origin, require_sign_in_by
 from service.web.http.people import (
+    PEOPLE_DIRECTORY,
     SESSIONS,
     actor,
     clear_session,
     device_of,
     known_person,
     metadata,
+    proxied_user,
     safe_next,
     set_session,
     signed_in,
 )
-from service.web.http.problems import ACTOR
+from service.web.http.problems import ACTOR, status_of
+from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
+from service.web.pages.rendering import rendered
 
 MAX_FORM_BYTES = 10_000
 
 routes = web.RouteTableDef()
 
 
+@routes.get("/sign-in")
+async def show_sign_in(request: web.Request) -> web.Response:
+    """Return the form for a link; for a person whom a trusted proxy has signed in, the way on."""
+    named, person = proxied_user(request), known_person(request)
+    if not named or person is not None:
+        return sign_in_page(request)
+    try:
+        require_sign_in_by(request)
+        return await begin_session(request, request.app[PEOPLE_DIRECTORY].account_of(named), "proxy")
+    except Forbidden as error:
+        return sign_in_page(request, error=error)
+
+
 @routes.post("/sign-in")
-async def exchange(request: web.Request) -> web.Response:
+async def exchange_link(request: web.Request) -> web.Response:
     """Sign in with the secret of a link, or with the whole link as it was printed."""
     require_same_origin(request)
-    require_sign_in_by(request)
     form = await read_form(request, max_bytes=MAX_FORM_BYTES)
-    link = form.get("link", "").rpartition("#")[2]
-    person_id, before = person_of_link(link), known_person(request)
-    request[ACTOR] = actor(person_id)
-    sessions = request.app[SESSIONS]
-    begun = await sessions.begin(person_id, "link", device_of(request), metadata(request), link=link)
-    if before is not None:
-        await sessions.end(before.person_id, before.session_id, metadata(request))
-    response = web.Response(status=303, headers={"Location": f".{safe_next(form.get('next', ''))}"})
-    set_session(response, begun)
-    return response
+    try:
+        require_sign_in_by(request)
+        link = form.get("link", "").rpartition("#")[2]
+        return await begin_session(request, person_of_link(link), "link", link=link, next_path=form.get("next", ""))
+    except ServiceError as error:
+        if "text/html" not in request.headers.get(hdrs.ACCEPT, ""):
+            raise
+        return sign_in_page(request, error=error, next_path=form.get("next", ""))
 
 
 @routes.post("/sign-out")
@@ -46,6 +68,45 @@ async def sign_out(request: web.Request) -> web.Response:
     """End the session of this browser."""
     person = await signed_in(request)
     await request.app[SESSIONS].end(person.person_id, person.session_id, metadata(request))
-    response = web.Response(status=303, headers={"Location": "./sign-in"})
+    response = see_other(request, "/sign-in", notice="You are signed out.")
     clear_session(response)
+    return response
+
+
+async def begin_session(
+    request: web.Request, person_id: str, method: SignInMethod, *, link: str = "", next_path: str | None = None
+) -> web.Response:
+    """Return the answer that signs a person in and leads on; the session that this browser had before ends.
+
+    Raises as ``Sessions.begin``.
+    """
+    before, sessions = known_person(request), request.app[SESSIONS]
+    request[ACTOR] = actor(person_id)
+    begun = await sessions.begin(person_id, method, device_of(request), metadata(request), link=link)
+    if before is not None:
+        await sessions.end(before.person_id, before.session_id, metadata(request))
+    response = see_other(request, safe_next(request.query.get("next", "") if next_path is None else next_path))
+    set_session(response, begun)
+    return response
+
+
+def sign_in_page(
+    request: web.Request, *, error: ServiceError | None = None, next_path: str | None = None
+) -> web.Response:
+    """Return the sign-in page, with what went wrong."""
+    is_open = may_sign_in(request)
+    sentence = str(error) if error is not None else "" if is_open else HTTPS_REQUIRED
+    html = rendered(
+        "sign_in.html",
+        root=way_up(request),
+        person=known_person(request),
+        next=safe_next(request.query.get("next", "") if next_path is None else next_path),
+        error=sentence,
+        notice=notice_of(request),
+        is_open=is_open,
+    )
+    status = status_of(error) if error is not None else 200 if is_open else 403
+    response = html_response(html, status=status, headers=SCRIPTED_HEADERS)
+    if NOTICE_COOKIE in request.cookies:
+        response.del_cookie(NOTICE_COOKIE, path="/")
     return response

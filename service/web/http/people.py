@@ -28,7 +28,15 @@ from service.workers.admission.sessions import Begun, Device, Sessions
 COOKIE = "__Host-docsmith"
 """Browsers take a cookie of such a name only over https (or from this machine), for this host and every path."""
 MAX_COOKIE_SECONDS = 30 * 86_400
-MAX_BROWSER_CHARACTERS = 200
+BROWSERS = (
+    ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser", "Samsung Internet"), ("Firefox/", "Firefox"),
+    ("FxiOS", "Firefox"), ("CriOS", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl"),
+)  # fmt: skip
+"""Marks of browsers and their names; some name others, too, which come later."""
+SYSTEMS = (
+    ("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("CrOS", "ChromeOS"), ("Windows", "Windows"),
+    ("Mac OS X", "macOS"), ("Linux", "Linux"),
+)  # fmt: skip
 
 SESSIONS: web.AppKey[Sessions] = web.AppKey("SESSIONS")
 PEOPLE_DIRECTORY: web.AppKey[PeopleDirectory] = web.AppKey("PEOPLE_DIRECTORY")
@@ -176,7 +184,14 @@ def proxied_user(request: web.Request) -> str:
 
 
 def device_of(request: web.Request) -> Device:
-    return Device(request.headers.get(hdrs.USER_AGENT, "")[:MAX_BROWSER_CHARACTERS], str(client_address(request)))
+    return Device(browser_of(request.headers.get(hdrs.USER_AGENT, "")), str(client_address(request)))
+
+
+def browser_of(user_agent: str) -> str:
+    """Return the name of a browser and of its system, as people know them: the first name of each that is in it."""
+    browser = next((name for mark, name in BROWSERS if mark in user_agent), "Another browser")
+    system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
+    return f"{browser} on {system}" if system else browser
 
 
 def set_session(response: web.StreamResponse, begun: Begun) -> None:

@@ -1,0 +1,74 @@
+"""The names of the service: which of them are its own, and by which people may sign in."""
+
+import re
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from service.domain.access.callers import address_of
+
+HTTPS_REQUIRED = (
+    "Signing in needs https: set server.public_url to the https address of this service, and open it there. On the "
+    "machine itself, open http://localhost:PORT."
+)
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?")
+
+
+class Names(Struct, frozen=True):
+    """The names of the service, by its settings."""
+
+    public_url: str = ""
+    """As in the settings, without a slash at its end; empty when there is none."""
+    listens_on: str = ""
+    """The host that it listens on, as the settings name it."""
+
+    def is_ours(self, host: str) -> bool:
+        name = name_of(host)
+        if name is None:
+            return False
+        if address_of(name.strip("[]")) is not None or is_local(name):
+            return True
+        return name in (_host_of(self.public_url), self.listens_on.lower())
+
+    def may_sign_in(self, host: str) -> bool:
+        """Return whether a browser that shows this host keeps what it sends to itself: by https, or on its machine."""
+        name = name_of(host)
+        if name is None:
+            return False
+        return is_local(name) or (self.public_url.startswith("https://") and name == _host_of(self.public_url))
+
+
+def name_of(host: str) -> str | None:
+    """Return the name in a ``Host``, in small letters and without its port; None where there is none."""
+    found = _HOST.fullmatch(host)
+    return found[1].lower() if found else None
+
+
+def is_local(name: str) -> bool:
+    """Return whether this is the machine itself, by a name that browsers look up nowhere else (RFC 6761, 6.3)."""
+    address = address_of(name.strip("[]"))
+    if address is not None:
+        return address.is_loopback
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def link_base(names: Names, listening: str) -> str | None:
+    """Return the address that sign-in links begin with; None where no one could sign in by any.
+
+    ``listening`` is the address that the service listens on, such as ``http://127.0.0.1:8080``.
+    """
+    public = urlsplit(names.public_url)
+    if public.scheme == "https" or (public.hostname and is_local(public.hostname)):
+        return names.public_url
+    here = urlsplit(listening)
+    reached_locally = here.hostname in ("0.0.0.0", "::", "localhost") or is_local(_bracketed(here.hostname or ""))  # noqa: S104
+    return f"http://localhost:{here.port or 80}" if reached_locally else None
+
+
+def _host_of(url: str) -> str:
+    host = urlsplit(url).hostname or ""
+    return _bracketed(host)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

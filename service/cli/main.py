@@ -39,6 +39,8 @@ COMMANDS = {
     "organization": ("projects:organization", "create and list organizations, the owners of projects and keys"),
     "project": ("projects:project", "create, change and list projects: a repository, its code host, its site"),
     "site": ("public_sites:site", "open a site to everyone, and see which are"),
+    "login": ("people:login", "sign in to the dashboard in a browser, by a link that works once"),
+    "person": ("people:person", "add, list and remove the people who sign in"),
     "key": ("keys:key", "create, change, list and revoke API keys"),
     "index": ("sites:index", "index a site's newest commit now"),
     "search": ("sites:search", "search a site"),

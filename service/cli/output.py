@@ -87,6 +87,11 @@ def failure(message: str, *, next_step: str = "") -> None:
     print(f"docsmith: {message}" + (f" {next_step}" if next_step else ""), file=sys.stderr, flush=True)
 
 
+def note(message: str) -> None:
+    """One line on standard error for people, beside a result that programs may read from standard output."""
+    print(message, file=sys.stderr, flush=True)
+
+
 def warning(message: str) -> None:
     """One line on standard error about something that does not stop the command."""
     print(f"docsmith: warning: {message}", file=sys.stderr, flush=True)

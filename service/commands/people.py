@@ -19,7 +19,7 @@ from service.domain.access.people import (
     checked_email,
 )
 from service.domain.errors import Conflict, Forbidden, NotFound, Unauthorized
-from service.queries.organizations import get_organization
+from service.queries.organizations import get_organization, list_organizations
 from service.queries.people import get_person, list_members, people_by_email
 from service.runtime.system import new_id, now
 from service.streams import MEMBERS, PEOPLE
@@ -90,6 +90,15 @@ async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: 
 
     position = await _append(store, planned)
     return AddedPerson(added.id, added.is_new, position)
+
+
+async def add_first_operator(store: EventStore, views: Views, email: str, metadata: Metadata) -> AddedPerson:
+    """Add the operator of an installation without people, as owner of each organization. Raises Invalid."""
+    added = await add_person(store, views, NewPerson(email, is_operator=True), metadata)
+    for organization in await list_organizations(views):
+        owner = NewPerson(email, "", organization.id, "owner", person_id=added.id)
+        await add_person(store, views, owner, metadata)
+    return added
 
 
 async def _known(views: Views, new: NewPerson, email: str) -> str | None:

@@ -58,12 +58,17 @@ def new_key_token(kind: KeyKind) -> str:
     return make_token(kind, "".join(secrets.choice(BASE62) for _ in range(RANDOM_CHARACTERS)))
 
 
+def user_name() -> str:
+    """Return the name of the user that runs this, or their number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())
+
+
 def cli_actor() -> str:
     """Return the user of the command line, for event metadata."""
-    try:
-        return f"cli:{getpass.getuser()}"
-    except (KeyError, OSError):  # a container's user without a name
-        return f"cli:{os.getuid()}"
+    return f"cli:{user_name()}"
 
 
 _program: list[str] = []

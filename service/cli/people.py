@@ -1,5 +1,7 @@
 """``docsmith login`` and ``docsmith person``."""
 
+from contextlib import suppress
+
 import click
 from msgspec import to_builtins
 
@@ -21,7 +23,7 @@ from service.domain.access.names import HTTPS_REQUIRED, Names, link_base
 from service.domain.access.people import LINK_LIFETIME
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from service.queries.organizations import list_organizations
-from service.queries.people import get_person, list_members, list_people, people_by_email
+from service.queries.people import get_person, has_anyone_signed_in, list_members, list_people, people_by_email
 from service.queries.read_models import catch_up
 from service.runtime.settings import Settings
 from service.runtime.system import cli_actor, user_name
@@ -55,6 +57,15 @@ async def new_link(runtime: Runtime, person_id: str) -> str:
     base = link_address(runtime.settings, address_of_server(runtime.data))
     secret = await make_link(runtime.store, person_id, Metadata(actor=cli_actor()))
     return f"{base}/sign-in#{secret}"
+
+
+async def first_link(runtime: Runtime) -> str | None:
+    """Return a link for the first sign-in; None once someone has signed in, and where it is not clear for whom."""
+    if await has_anyone_signed_in(runtime.views):
+        return None
+    with suppress(Invalid, Forbidden):
+        return await new_link(runtime, (await _to_sign_in(runtime, None)).id)
+    return None
 
 
 def link_address(settings: Settings, listening: str | None) -> str:

@@ -129,6 +129,14 @@ class Server:
         """Return whether there is no project yet."""
         return not await list_projects(self._parts.runtime.views)
 
+    async def first_link(self) -> str | None:
+        """Return a sign-in link while no one has signed in yet; None otherwise."""
+        if self.is_drill or self.reads_only:
+            return None
+        from service.cli.people import first_link  # late: what only a first start needs
+
+        return await first_link(self._parts.runtime)
+
     def is_alive(self) -> bool:
         return self._parts.closing.is_set() or not self._workers.ended()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 
+from eventstore import EventStoreError
 from service.domain.errors import ServiceError
 from service.main.running import prepare, running
 from service.main.server import Server
@@ -20,9 +21,15 @@ from service.runtime.settings import Settings
 
 log = structlog.get_logger()
 
+SIGN_IN = """
+Sign in with this link, once, within 15 minutes (docsmith login prints another):
+
+  {link}
+"""
+
 FIRST_STEPS = """
 Docsmith serves {url}, with its data in {data} ({models}).
-There is no project yet. To make the first one, in another terminal:
+There is no project yet. To make the first one, sign in, or in another terminal:
 
   docsmith organization create --name NAME --data {data}
   docsmith project create --name NAME --repository URL_OR_FOLDER --domain DOMAIN --data {data}
@@ -68,9 +75,11 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings], 
                 return
             if is_first:
                 print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
-            is_first = False
             server.announced.set()
             await _greet(server, data)
+            if is_first and sys.stderr.isatty():
+                await _offer_sign_in(server)
+            is_first = False
             supervisor.ready(f"listening on {server.url}")
             async with background(
                 _reload_when(wake, server, level, reread, supervisor), _watch(server, supervisor), _give_back_memory()
@@ -144,6 +153,18 @@ async def _greet(server: Server, data: Path) -> None:
         sys.stderr.flush()
     elif await server.is_new():
         sys.stderr.write(FIRST_STEPS.format(url=server.url, data=data, models=server.models.describe()))
+        sys.stderr.flush()
+
+
+async def _offer_sign_in(server: Server) -> None:
+    """Print a sign-in link until someone has signed in: on a terminal only, since elsewhere it would stay in a log."""
+    try:
+        link = await server.first_link()
+    except (ServiceError, EventStoreError) as error:
+        log.warning("no sign-in link: run docsmith login", reason=str(error))
+        return
+    if link is not None:
+        sys.stderr.write(SIGN_IN.format(link=link))
         sys.stderr.flush()
 
 

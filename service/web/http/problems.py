@@ -37,6 +37,7 @@ from service.domain.errors import (
 from service.runtime.content_coding import unpacked
 from service.views.fields import Reference, described
 from service.web.http.half_pairs import without_half_pairs
+from service.web.http.hosts import is_page
 from service.web.http.routes import route_of
 from service.web.http.security_headers import PLAIN_HEADERS
 
@@ -149,6 +150,10 @@ OUTCOME_UNKNOWN_SENTENCE = (
     "It is not known whether this was recorded. Look before you send it again, or use an Idempotency-Key."
 )
 
+ErrorPage = Callable[[web.Request, int, str, str], web.Response]
+ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("ERROR_PAGE")
+"""Makes a page of an error, from its status, code and sentence: for people whose browser opened the address."""
+
 BODY_SECONDS: web.AppKey[float] = web.AppKey("BODY_SECONDS")
 """For a JSON body to arrive."""
 STATUS[KeyReused] = 422  # the status that the draft on idempotency keys has for it
@@ -163,10 +168,19 @@ def problem(
     errors: tuple[tuple[str, str], ...] = (),
     headers: dict[str, str] | None = None,
 ) -> web.Response:
-    body = encoded_problem(status, code, detail, request.get(REQUEST_ID, ""), errors)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers = {"Retry-After": str(RETRY_SECONDS), **(headers or {})}
+    if ERROR_PAGE in request.app and _reads_pages(request):
+        page = request.app[ERROR_PAGE](request, status, code, detail)
+        page.headers.update(headers or {})
+        return page
+    body = encoded_problem(status, code, detail, request.get(REQUEST_ID, ""), errors)
     return web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
+
+
+def _reads_pages(request: web.Request) -> bool:
+    """Return whether a browser or htmx asks for a page: both name HTML, which programs and their libraries do not."""
+    return is_page(request) and "text/html" in request.headers.get("Accept", "")
 
 
 def encoded_problem(

@@ -17,8 +17,8 @@ from service.runtime.settings_file import BadSettings
 from service.web.api import analytics, feedback, health, incoming, jobs, jobs_v1, reader_tokens, search, threads
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.api.organization import MODULES as ORGANIZATION
-from service.web.dashboard import sign_in
 from service.web.dashboard.navigation import note_served
+from service.web.dashboard.pages import MODULES as PAGES
 from service.web.http import access, errors, hosted
 from service.web.http.app_keys import (
     ALLOW_PRIVATE,
@@ -41,8 +41,9 @@ from service.web.http.app_keys import (
 from service.web.http.entrance import Entrance
 from service.web.http.hosts import NAMES
 from service.web.http.people import PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
-from service.web.http.problems import MAX_BODY_BYTES
+from service.web.http.problems import ERROR_PAGE, MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference
+from service.web.pages.problem_pages import error_page
 
 
 def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) -> web.Application:
@@ -69,6 +70,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
         runtime.views, runtime.store, project_id, number
     )
     app[hosted.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
+    app[ERROR_PAGE] = error_page
     app[PEOPLE_DIRECTORY], app[SESSIONS] = parts.people, parts.sessions
     server = runtime.settings.server
     app[NAMES], app[USER_HEADER] = Names(server.public_url.rstrip("/"), server.host), server.user_header
@@ -76,7 +78,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
         health, errors, reference, manual, jobs, jobs_v1, threads, search, reader_tokens, feedback, analytics,
-        pull_requests, incoming, *ORGANIZATION, sign_in,
+        pull_requests, incoming, *ORGANIZATION, *PAGES,
     ):  # fmt: skip
         app.add_routes(module.routes)
     app.add_routes(

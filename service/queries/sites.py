@@ -38,6 +38,12 @@ async def list_sites(views: Views) -> list[Site]:
     return [_site(row) for row in rows]
 
 
+async def list_organization_sites(views: Views, organization_id: str) -> list[Site]:
+    """Return an organization's, by domain."""
+    sql = f"SELECT {COLUMNS} FROM sites WHERE organization_id = ? ORDER BY domain"  # noqa: S608  (no input)
+    return [_site(row) for row in await views.query(sql, (organization_id,))]
+
+
 async def get_site(views: Views, domain: str) -> Site | None:
     row = await views.query_one(f"SELECT {COLUMNS} FROM sites WHERE domain = ?", (domain,))  # noqa: S608  (no input)
     return _site(row) if row else None
@@ -112,6 +118,10 @@ class PublicSites:
 
     def find(self, domain: str) -> PublicSite | None:
         return self._sites.get(domain)
+
+    def domains(self) -> list[str]:
+        """Return the domains of all, sorted."""
+        return sorted(self._sites)
 
     async def _read(self) -> None:
         rows = await self._views.query("SELECT domain, organization_id, origins FROM sites WHERE public", ())

@@ -102,9 +102,8 @@ def groups_of(app: web.Application, path: str, person: Person, member: Member | 
             if shown:
                 found.append(Group(name, shown))
     if person.is_operator:
-        found.append(
-            Group("Service", [_link(one.label, one.path, path) for one in OPERATOR if f"/{one.path}" in served])
-        )
+        shown = [_link(one.label, one.path, path) for one in OPERATOR if f"/{one.path}" in served]
+        found += [Group("Service", shown)] if shown else []
     return found
 
 

@@ -1,0 +1,103 @@
+"""``/dashboard``: what needs the person who opens it, in each of their organizations."""
+
+import asyncio
+from datetime import timedelta
+
+from aiohttp import web
+from msgspec import Struct
+
+from eventstore import Views
+from service.queries.gaps import count_unanswered
+from service.queries.organization_jobs import (
+    MAX_COUNTED,
+    JobFilter,
+    ListedJob,
+    count_organization_jobs,
+    list_organization_jobs,
+)
+from service.queries.organizations import get_organization
+from service.queries.questions import Period
+from service.queries.read_models import wait_for_head
+from service.queries.sites import Site, list_organization_sites
+from service.runtime.system import now
+from service.web.dashboard.page import dashboard_page
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.people import SignedIn, member, signed_in
+from service.web.pages.html import way_up
+
+SHOWN_JOBS, SHOWN_SITES = 5, 20
+WEEK = timedelta(days=7)
+STATES = {"review": "to review", "needs_input": "asks you something"}
+"""Words for states that need someone."""
+
+routes = web.RouteTableDef()
+
+
+class Place(Struct, frozen=True):
+    """An organization of the person, with what needs them there."""
+
+    id: str
+    name: str
+    role: str
+    to_review: int
+    unanswered: int
+
+
+@routes.get("/dashboard")
+async def show_dashboard(request: web.Request) -> web.Response:
+    """Go on to the organization where there is one, else let the person choose."""
+    person = await signed_in(request)
+    if len(person.roles) == 1 and "all" not in request.query:
+        raise web.HTTPSeeOther(f"{way_up(request)}dashboard/{next(iter(person.roles))}")
+    places = await _places(request.app[VIEWS], person)
+    return dashboard_page(request, person, "organization_choice.html", places=places)
+
+
+@routes.get("/dashboard/{organizationId}")
+async def show_overview(request: web.Request) -> web.Response:
+    viewer = await member(request)
+    views, organization_id = request.app[VIEWS], viewer.organization_id
+    await wait_for_head(request.app[STORE], views)
+    counts = await count_organization_jobs(views, organization_id)
+    needing = [job for only in ("needs_input", "review", "failed") for job in await _jobs(views, organization_id, only)]
+    sites = await list_organization_sites(views, organization_id)
+    return dashboard_page(
+        request,
+        viewer,
+        "overview.html",
+        counts=counts,
+        most=MAX_COUNTED,
+        words=STATES,
+        unanswered=await count_unanswered(views, organization_id, _this_week()),
+        needing=needing[:SHOWN_JOBS],
+        sites=sites[:SHOWN_SITES],
+        left_out_sites=max(0, len(sites) - SHOWN_SITES),
+        oldest=_oldest(sites),
+        failing=sum(site.view.failure is not None for site in sites),
+    )
+
+
+async def _jobs(views: Views, organization_id: str, only: JobFilter) -> list[ListedJob]:
+    return (await list_organization_jobs(views, organization_id, limit=SHOWN_JOBS, only=only)).jobs
+
+
+def _oldest(sites: list[Site]) -> str | None:
+    """Return when the oldest index was made; None where there is none."""
+    return min((site.view.indexed_at for site in sites if site.view.indexed_at is not None), default=None)
+
+
+def _this_week() -> Period:
+    return Period.between(now() - WEEK, None)
+
+
+async def _places(views: Views, person: SignedIn) -> list[Place]:
+    async def place(organization_id: str, role: str) -> Place:
+        found, counts, unanswered = await asyncio.gather(
+            get_organization(views, organization_id),
+            count_organization_jobs(views, organization_id),
+            count_unanswered(views, organization_id, _this_week()),
+        )
+        return Place(organization_id, found.name if found else organization_id, role, counts["review"], unanswered)
+
+    places = await asyncio.gather(*(place(one, role) for one, role in person.roles.items()))
+    return sorted(places, key=lambda one: one.name.casefold())

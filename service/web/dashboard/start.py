@@ -1,0 +1,37 @@
+"""``/``: what this is, whether it is well, the sites that anyone may ask, and the way in."""
+
+from aiohttp import web
+
+from service.web.http.access import PUBLIC_SITES
+from service.web.http.app_keys import READINESS
+from service.web.http.people import known_person
+from service.web.pages.assets import find_asset
+from service.web.pages.html import SECURITY_HEADERS, html_page
+
+MAX_SITES = 200
+"""Public sites that the page names."""
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/")
+async def show_start(request: web.Request) -> web.Response:
+    """Name public sites only, whoever is signed in: the page says nothing of others."""
+    domains = request.app[PUBLIC_SITES].domains()
+    return html_page(
+        request,
+        "start.html",
+        is_ready=not await request.app[READINESS](),
+        domains=domains[:MAX_SITES],
+        left_out=max(0, len(domains) - MAX_SITES),
+        person=known_person(request),
+    )
+
+
+@routes.get("/favicon.ico")
+async def show_icon(_request: web.Request) -> web.Response:
+    """Return the picture of the pages, for browsers that ask for it by this name."""
+    found = find_asset("docsmith.svg")
+    assert found is not None
+    headers = {**SECURITY_HEADERS, "Cache-Control": "public, max-age=86400"}
+    return web.Response(body=found.body, content_type=found.content_type, headers=headers)

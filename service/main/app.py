@@ -31,6 +31,7 @@ from service.web.http.app_keys import (
     JOB_READER,
     KEY_REQUIRED,
     MENTION,
+    MODEL_ALIASES,
     MODEL_NAMES,
     MODELS,
     READINESS,
@@ -58,6 +59,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[COUNT_BOUND] = parts.metrics.count_bound
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
     app[ALLOW_PRIVATE] = runtime.settings.network.allow_private
+    app[MODEL_ALIASES] = tuple(runtime.settings.models)
     app[MENTION] = runtime.settings.agent.mention
     app[BEHIND] = parts.indexer.behind
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing

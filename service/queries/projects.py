@@ -24,6 +24,15 @@ async def list_projects(views: Views) -> list[ProjectView]:
     return [_view(row) for row in await views.query("SELECT * FROM projects ORDER BY created_at, id", ())]
 
 
+async def list_organization_projects(views: Views, organization_id: str) -> list[ProjectView]:
+    """Return an organization's projects, oldest first."""
+    rows = await views.query(
+        "SELECT * FROM projects WHERE json_extract(settings, '$.organization_id') = ? ORDER BY created_at, id",
+        (organization_id,),
+    )
+    return [_view(row) for row in rows]
+
+
 async def get_project(views: Views, project_id: str) -> ProjectView | None:
     row = await views.query_one("SELECT * FROM projects WHERE id = ?", (project_id,))
     return _view(row) if row else None

@@ -30,6 +30,8 @@ BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
 """Sites whose index is older than it should be, and why."""
 MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """The model of each kind of work, for ``/readyz``."""
+MODEL_ALIASES: web.AppKey[tuple[str, ...]] = web.AppKey("MODEL_ALIASES")
+"""The names that the settings give to models, for jobs that choose one."""
 COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")
 """Counts work that a bound refused or cut."""
 MENTION: web.AppKey[str] = web.AppKey("MENTION")

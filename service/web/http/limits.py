@@ -92,6 +92,14 @@ def metered_store(request: web.Request) -> EventStore:
     return MeteredStore(store, request.app[ADMISSIONS], counted, metadata_of(request))
 
 
+def metered_for_person(request: web.Request, organization_id: str, project_id: str) -> EventStore:
+    """Return the store for a job or a message that a person sends from a page: its first append counts for the project,
+    or raises OverLimit (429).
+    """
+    counted = RequestAccepted("agent", now(), organization_id, project_id, key_id="", address="")
+    return MeteredStore(request.app[STORE], request.app[ADMISSIONS], counted, metadata_of(request))
+
+
 def tell_limits(request: web.Request, response: web.StreamResponse) -> None:
     """Add the fields to every answer's head, errors and streams included."""
     counted = request.get(COUNTED)

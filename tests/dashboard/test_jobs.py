@@ -1,0 +1,117 @@
+"""The pages of jobs: list, new job, one job with its steps as they come, and what each role may do."""
+
+import asyncio
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from tests.dashboard.conftest import SAME_ORIGIN
+
+
+def jobs_of(service):
+    return f"/dashboard/{service.organization_id}/jobs"
+
+
+async def text_of(client, path, status=200):
+    async with client.get(path) as response:
+        assert response.status == status, await response.text()
+        return await response.text()
+
+
+async def post(client, path, status=303, **fields):
+    async with client.post(path, data=fields, headers=SAME_ORIGIN, allow_redirects=False) as response:
+        assert response.status == status, await response.text()
+        return response.headers.get("Location", ""), await response.text()
+
+
+async def created(client, service, prompt, **fields):
+    """The path of a new job's page."""
+    location, _ = await post(client, f"{jobs_of(service)}/new", project=service.project_id, prompt=prompt, **fields)
+    return f"{jobs_of(service)}/{location.rsplit('/', 1)[1]}"
+
+
+async def followed(client, path):
+    """What the live region receives until the job has ended."""
+    async with asyncio.timeout(120), client.get(f"{path}/live?after=0") as response:
+        assert response.status == 200
+        return (await response.read()).decode()
+
+
+async def test_editor_gives_a_job_follows_it_and_merges(editor, viewer, service):
+    path = await created(editor, service, 'Append "Kites have a page." to index.md', context="Kites fly.")
+    live = await followed(editor, path)
+    assert "event: done" in live
+    assert live.count("Pull request opened") == 1
+    page = await text_of(viewer, path)
+    for words in ("Ready for review", "Append &#34;Kites have a page.&#34;", "Kites fly.", " by editor"):
+        assert words in page, words
+    assert page.count("Pull request opened") == 1
+    assert "<form" not in page.partition("<main")[2]  # a viewer reads
+    assert "Ready for review" in await text_of(viewer, f"{jobs_of(service)}?only=review")
+    await post(editor, f"{path}/merge")
+    assert "Merged" in await text_of(viewer, path)
+    refused = await post(editor, f"{path}/retry", status=409)
+    assert "The job has not failed." in refused[1]
+
+
+async def test_form_sent_twice_creates_one_job(editor, service):
+    first = await created(editor, service, "Look around", form="one")
+    assert await created(editor, service, "Look around", form="one") == first
+    assert await created(editor, service, "Look elsewhere", form="one") != first
+
+
+async def test_job_that_has_ended_goes_on_with_a_message(editor, service):
+    path = await created(editor, service, "Look around")
+    await followed(editor, path)
+    await post(editor, f"{path}/message", text='Append "Kites go on." to index.md')
+    assert "Job continued" in await followed(editor, path)
+    await post(editor, f"{path}/archive")
+    assert path.rsplit("/", 1)[1] not in await text_of(editor, jobs_of(service))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"prompt": ""}, "Write what the agent should do."),
+        ({"prompt": "Look", "project": "another"}, "Choose the project"),
+        ({"prompt": "Look", "branch": "main"}, "on a branch of its own"),
+        ({"prompt": "Look", "model": "none-such"}, "none-such"),
+    ],
+)
+async def test_form_that_cannot_be_keeps_its_words(editor, service, fields, words):
+    values = {"project": service.project_id, "context": "Kept words", **fields}
+    _, page = await post(editor, f"{jobs_of(service)}/new", status=400, **values)
+    assert words in page
+    assert "Kept words" in page
+
+
+async def test_call_shown_as_curl_creates_the_job(editor, service):
+    fields = {"project": service.project_id, "prompt": "Look at 'kites'", "context": "One", "show": "curl"}
+    _, page = await post(editor, f"{jobs_of(service)}/new", status=200, **fields)
+    command = re.search(r"curl -sS.*?(?=</code>)", page, re.DOTALL)[0]
+    for entity, character in (("&#34;", '"'), ("&#39;", "'"), ("&amp;", "&")):
+        command = command.replace(entity, character)
+    command = command.replace("$DOCSMITH_KEY", service.admin_key)
+    arguments = shlex.split(command.replace("\\\n", ""))
+    done = await asyncio.to_thread(subprocess.run, arguments, capture_output=True, text=True, check=True)
+    assert '"title":"Look at \'kites\'"' in done.stdout
+
+
+async def test_jobs_of_another_organization_are_not_found(editor, outsider, service, people):
+    path = await created(editor, service, "Look around")
+    await text_of(outsider, path, status=404)
+    await text_of(outsider, path.replace(service.organization_id, people.other_organization_id), status=404)
+    await text_of(outsider, f"{path}/live", status=404)
+    await post(outsider, f"{path}/cancel", status=404)
+    for action in ("cancel", "retry", "archive", "merge", "close", "message"):
+        await post(outsider, f"{path}/{action}".replace(service.organization_id, people.other_organization_id), 404)
+
+
+async def test_viewer_changes_no_job(editor, viewer, nobody, service):
+    path = await created(editor, service, "Look around")
+    for action in ("cancel", "retry", "archive", "merge", "close", "message"):
+        await post(viewer, f"{path}/{action}", 403, text="Go on")
+        await post(nobody, f"{path}/{action}", 401, text="Go on")
+    await text_of(viewer, f"{jobs_of(service)}/new", status=403)

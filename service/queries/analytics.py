@@ -1,4 +1,4 @@
-"""What an organization's assistants did in a period, from the sums of each day."""
+"""The sums of each day of a period: an organization's questions, cited pages, tokens and cost."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""What an organization's assistants did in a period: questions, outcomes, times, cited pages, tokens and cost."""
+"""Sums of a period: questions and outcomes, times, cited pages, tokens and cost."""
 
 from typing import Annotated
 

@@ -1,4 +1,5 @@
-"""Sums of each day, in UTC: questions and outcomes, replies and their cost, cited pages, times to the first text.
+"""Sums of each day, in UTC: questions and outcomes, replies and their cost, times to the first text; and of each week,
+named by its Monday: cited pages, since a site has hundreds.
 
 They are kept up to date with the rows that they are sums of, so that a page that shows a year reads some hundred rows.
 ``questions.py`` has these rows, and calls what is here.
@@ -68,15 +69,15 @@ TABLES = f"""
         replies INTEGER NOT NULL,
         PRIMARY KEY (organization_id, day, project_id, interval)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE cited_days (
+    CREATE TABLE cited_weeks (
         organization_id TEXT NOT NULL,
-        day TEXT NOT NULL,
+        week TEXT NOT NULL,
         project_id TEXT NOT NULL,
         path TEXT NOT NULL,
         title TEXT NOT NULL,
         url TEXT NOT NULL,
         answers INTEGER NOT NULL,
-        PRIMARY KEY (organization_id, day, project_id, path)
+        PRIMARY KEY (organization_id, week, project_id, path)
     ) STRICT, WITHOUT ROWID;
 """
 
@@ -96,7 +97,8 @@ def count_reply(db: sqlite3.Connection, reply_id: str) -> None:
 def count_citations(db: sqlite3.Connection, reply_id: str) -> None:
     """Count each page that a complete reply cites, once."""
     db.execute(
-        "INSERT INTO cited_days SELECT organization_id, substr(started_at, 1, 10), project_id, source.path, min(title),"
+        "INSERT INTO cited_weeks SELECT organization_id, date(substr(started_at, 1, 10), 'weekday 0', '-6 days'),"
+        " project_id, source.path, min(title),"
         " min(CASE instr(url, '#') WHEN 0 THEN url ELSE substr(url, 1, instr(url, '#') - 1) END), 1"
         " FROM answers JOIN json_each(answers.cited)"
         " JOIN answer_sources AS source ON reply_id = answers.id AND source.number = json_each.value"

@@ -52,10 +52,11 @@ async def read_analytics(
     ):
         by_day[day] = _added(by_day[day], counts)
         callers[caller] = callers.get(caller, 0) + counts[0]
+    monday = days.first - timedelta(days=days.first.weekday())
     pages = await views.query(
-        "SELECT project_id, path, max(title), max(url), sum(answers) FROM cited_days"  # noqa: S608  (ours)
-        f" WHERE {where} GROUP BY project_id, path ORDER BY 5 DESC, path LIMIT ?",
-        (*given, MAX_PAGES),
+        "SELECT project_id, path, max(title), max(url), sum(answers) FROM cited_weeks"  # noqa: S608  (ours)
+        f" WHERE {where.replace('day', 'week')} GROUP BY project_id, path ORDER BY 5 DESC, path LIMIT ?",
+        (organization_id, monday.isoformat(), *given[2:], MAX_PAGES),
     )
     spending = await views.query(
         "SELECT asked_by, model, sum(replies), sum(input_tokens), sum(output_tokens),"  # noqa: S608  (ours)
@@ -76,6 +77,7 @@ async def read_analytics(
             for caller, count in sorted(callers.items(), key=lambda one: (-one[1], not one[0], one[0]))
         ),
         first_text=await _first_text(views, where, given),
+        cited_from=monday.isoformat(),
         cited_pages=tuple(CitedPageView(*row) for row in pages),
         spending=tuple(SpendingView(*row) for row in spending),
     )

@@ -83,5 +83,6 @@ class AnalyticsView(Struct, frozen=True, rename="camel"):
     days: Annotated[tuple[DayView, ...], described("Each day, those without questions too.")]
     callers: Annotated[tuple[CallerCountView, ...], described("The most frequent first.")]
     first_text: Annotated[FirstTextView, described("How long readers waited.")]
+    cited_from: Annotated[str, described("The Monday from which citations are counted, by weeks.", format="date")]
     cited_pages: Annotated[tuple[CitedPageView, ...], described("The most cited first.")]
     spending: Annotated[tuple[SpendingView, ...], described("The most costly first.")]

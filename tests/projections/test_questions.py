@@ -190,7 +190,7 @@ async def test_feedback_is_listed_newest_first_with_what_it_is_about(site):
 
 
 async def rows_of(views):
-    sums = ("question_days", "reply_days", "first_text_days", "cited_days")
+    sums = ("question_days", "reply_days", "first_text_days", "cited_weeks")
     tables = ("asked_threads", "asked", "answers", "answer_sources", *sums)
     return {name: [tuple(row) for row in await views.query(f"SELECT * FROM {name} ORDER BY 1, 2")] for name in tables}
 

@@ -14,7 +14,7 @@ from service.domain.threads.question_groups import AskedWording, group_wordings
 from service.domain.threads.recorded_reply import CallEnd, CompleteReply, FailReply, RecordSources, RecordText
 from service.projections import all_projections
 from service.queries.analytics import Days, read_analytics
-from service.queries.gaps import count_unanswered, find_gap, job_key, list_gaps
+from service.queries.gaps import GapQuery, GapReader, count_unanswered, job_key
 from service.queries.questions import QuestionFilter, list_organization_questions, project_of_thread
 from service.streams import REQUESTS
 from tests.projections.asked import EVER, LAST, NOW, Site, post, source
@@ -51,8 +51,8 @@ def test_wordings_with_the_same_rare_words_are_one_group():
     assert groups == [[2, 3], [1, 0], [9], [4]]
 
 
-async def gaps(site, **page):
-    found = await list_gaps(site.store, site.views, "org", EVER, **{"limit": 10, **page})
+async def gaps(site, reader=None, organization="org", **only):
+    found = await (reader or GapReader(site.store, site.views)).list(GapQuery(organization, EVER, **only), limit=10)
     return [gap for _, gap in found]
 
 
@@ -72,28 +72,31 @@ async def test_gaps_have_examples_pages_and_a_prompt(site):
     assert export.pages == ("p1.md", "p2.md")
     assert '- "Can I export charts to PDF?"' in export.prompt
     assert export.prompt.count("How do I export a chart?") == 1
-    assert [gap.id for gap in await gaps(site, offset=1)] == [log.id]
-    assert await gaps(site, project_id="another") == []
-    assert await list_gaps(site.store, site.views, "other", EVER, limit=10) == []
+    reader = GapReader(site.store, site.views)
+    assert await reader.list(GapQuery("org", EVER), limit=1, offset=1) == [(2, log)]
+    assert await gaps(site, project_id="another") == await gaps(site, organization="other") == []
     assert await count_unanswered(site.views, "org", EVER) == 4
 
 
 async def test_gap_names_its_job_until_it_is_asked_again(site):
+    reader = GapReader(site.store, site.views)
     await ask(site, 1, "Where is the log?")
-    [gap] = await gaps(site)
+    [gap] = await gaps(site, reader)
     claim = ClaimRequest("project", "job1", "fingerprint", NOW)
     await execute(site.store, REQUESTS, claim_id("project", job_key(gap)), claim)
-    assert (await find_gap(site.store, site.views, "org", EVER, gap.id)).job_id == "job1"
+    assert (await reader.find(GapQuery("org", EVER), gap.id)).job_id == "job1"
     await ask(site, 2, "Where is the log?")
-    [again] = await gaps(site)
+    [again] = await gaps(site, reader)
     assert (again.id, again.job_id) == (gap.id, None)
-    assert await find_gap(site.store, site.views, "other", EVER, gap.id) is None
+    assert await reader.find(GapQuery("other", EVER), gap.id) is None
 
 
 async def test_erased_questions_are_in_no_gap(site):
     await ask(site, 1, "Where is Ermentrude?")
+    reader = GapReader(site.store, site.views)
+    assert len(await gaps(site, reader)) == 1
     await erase_subject(site.store, site.views, "thread-t1", Metadata())
-    assert await gaps(site) == []
+    assert await gaps(site, reader) == []
 
 
 async def test_questions_are_filtered_by_outcome_rating_caller_and_site(site):

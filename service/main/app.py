@@ -10,6 +10,7 @@ from service.domain.access.names import Names
 from service.main.hosted_events import HostedEvents
 from service.main.listening import socket_of
 from service.main.parts import Parts
+from service.queries.gaps import GapReader
 from service.queries.job_steps import steps_of_pull_request
 from service.queries.jobs import errors_of_pull_request
 from service.runtime.settings import Settings
@@ -26,6 +27,7 @@ from service.web.http.app_keys import (
     BROADCAST,
     CLOSING,
     COUNT_BOUND,
+    GAP_READER,
     INDEX,
     INSTANCE,
     JOB_READER,
@@ -61,6 +63,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[ALLOW_PRIVATE] = runtime.settings.network.allow_private
     app[MODEL_ALIASES] = tuple(runtime.settings.models)
     app[MENTION] = runtime.settings.agent.mention
+    app[GAP_READER] = GapReader(runtime.store, runtime.views)
     app[BEHIND] = parts.indexer.behind
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
     app[hosted.HOSTED] = parts.hosted

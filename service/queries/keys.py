@@ -49,6 +49,12 @@ async def key_of(views: Views, organization_id: str, key_id: str) -> KeyView:
     return key
 
 
+async def key_names(views: Views, organization_id: str) -> dict[str, str]:
+    """Return the name of each key of an organization, revoked ones too, by its id."""
+    rows = await views.query("SELECT id, name FROM keys WHERE organization_id = ?", (organization_id,))
+    return {row["id"]: row["name"] for row in rows}
+
+
 async def get_key(views: Views, key_id: str) -> KeyView | None:
     row = await views.query_one(f"SELECT {COLUMNS} FROM keys WHERE id = ?", (key_id,))  # noqa: S608  (no input)
     return _view(row, now()) if row else None

@@ -10,6 +10,7 @@ from service.domain.threads.replies import ReplyEvent
 from service.ports.bounds import CountBound
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.queries.gaps import GapReader
 from service.queries.jobs import JobReader
 from service.workers.broadcast import Broadcast
 from service.workers.replier import Replier
@@ -20,6 +21,7 @@ INDEX: web.AppKey[SearchIndex] = web.AppKey("INDEX")
 MODELS: web.AppKey[Models] = web.AppKey("MODELS")
 BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
 REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")
+GAP_READER: web.AppKey[GapReader] = web.AppKey("GAP_READER")
 JOB_READER: web.AppKey[JobReader] = web.AppKey("JOB_READER")
 INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")
 KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")

@@ -1,0 +1,33 @@
+"""The sums of a period: questions, outcomes, ratings, times, cited pages, tokens and cost."""
+
+from aiohttp import web
+
+from service.queries.analytics import Days, read_analytics
+from service.queries.keys import key_names
+from service.queries.questions import catch_up_questions
+from service.runtime.system import now
+from service.web.dashboard.page import dashboard_page
+from service.web.dashboard.periods import DAYS, filters_of
+from service.web.dashboard.questions import CALLERS
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.people import member
+
+DEFAULT_DAYS = "30"
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/dashboard/{organizationId}/analytics")
+async def show_analytics(request: web.Request) -> web.Response:
+    """Charts, each with its numbers as a table. Nothing of it is text that readers typed."""
+    person = await member(request)
+    filters = await filters_of(request, person, days=DEFAULT_DAYS)
+    days = Days.until(now().date(), days=int(filters.days or DEFAULT_DAYS))
+    views = request.app[VIEWS]
+    await catch_up_questions(request.app[STORE], views)
+    found = await read_analytics(views, person.organization_id, days, project_id=filters.project_id)
+    return dashboard_page(
+        request, person, "analytics.html",
+        found=found, filters=filters, all_days=DAYS, callers=CALLERS,
+        names=await key_names(views, person.organization_id),
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Gaps of the documentation: groups of unanswered questions, and a job made of one."""
+
+from aiohttp import web
+
+from service.commands.jobs import NewJob, request_job
+from service.domain.access.idempotency import KeyReused
+from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
+from service.queries.gaps import GapQuery, job_key
+from service.queries.projects import get_project
+from service.queries.questions import catch_up_questions
+from service.web.dashboard.page import dashboard_page, see_other
+from service.web.dashboard.periods import DAYS, Filters, filters_of, place, record_read
+from service.web.http.app_keys import GAP_READER, MODELS, STORE, VIEWS
+from service.web.http.forms import read_form
+from service.web.http.people import Member, member, metadata
+
+ROWS = 20
+MAX_OFFSET = 10_000
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/dashboard/{organizationId}/gaps")
+async def show_gaps(request: web.Request) -> web.Response:
+    """The gaps that most readers met first."""
+    person = await member(request)
+    filters = await filters_of(request, person, days="30")
+    await record_read(request, person, "gaps", filters.query)
+    await catch_up_questions(request.app[STORE], request.app[VIEWS])
+    offset = min(place(request, 0), MAX_OFFSET)
+    found = await request.app[GAP_READER].list(_query(person, filters), limit=ROWS + 1, offset=offset)
+    return dashboard_page(
+        request, person, "gaps.html",
+        gaps=[gap for _, gap in found[:ROWS]], next=str(offset + ROWS) if len(found) > ROWS else "",
+        cursor=str(offset or ""), filters=filters, all_days=DAYS, max_prompt=MAX_PROMPT_CHARACTERS,
+    )  # fmt: skip
+
+
+@routes.post("/dashboard/{organizationId}/gaps/{gapId}/job")
+async def make_job(request: web.Request) -> web.Response:
+    """Give the agent a job that closes a gap. Sent twice, there is one job."""
+    person = await member(request, "editor")
+    filters = await filters_of(request, person, days="30")
+    gap = await request.app[GAP_READER].find(_query(person, filters), request.match_info["gapId"])
+    project = None if gap is None else await get_project(request.app[VIEWS], gap.project_id)
+    if gap is None or project is None:
+        raise NotFound("Gap not found: its questions may be answered or erased by now. Open the page Gaps again.")
+    prompt = (await read_form(request)).get("prompt", "")
+    if not 1 <= len(prompt) <= MAX_PROMPT_CHARACTERS:
+        raise Invalid(f"An instruction has 1 to {MAX_PROMPT_CHARACTERS} characters.")
+    new = NewJob((Message("user", prompt),), api_version=2)
+    try:
+        created = await request_job(
+            request.app[STORE], request.app[MODELS], project, new, metadata(request), key=job_key(gap)
+        )
+    except KeyReused:
+        raise Conflict("A job was made of this gap already. Open the page Gaps again to see it.") from None
+    path = f"dashboard/{person.organization_id}/jobs/{created.id}"
+    return see_other(request, path, notice="The agent has the job. Its pull request closes the gap.")
+
+
+def _query(person: Member, filters: Filters) -> GapQuery:
+    return GapQuery(person.organization_id, filters.day_period(), filters.project_id)

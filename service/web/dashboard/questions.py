@@ -1,0 +1,141 @@
+"""Questions to an organization's assistants, and the conversations that they are in."""
+
+import asyncio
+import re
+from typing import cast
+
+from aiohttp import web
+from markupsafe import Markup
+from msgspec import Struct
+
+from service.commands.erasures import erase_subject
+from service.domain.errors import NotFound
+from service.domain.events import GONE
+from service.domain.threads.feedback import Rating
+from service.domain.threads.recorded_reply import Caller
+from service.queries.projects import get_project
+from service.queries.questions import (
+    FIRST,
+    Outcome,
+    QuestionFilter,
+    catch_up_questions,
+    list_organization_questions,
+    project_of_thread,
+    read_transcript,
+)
+from service.streams import THREADS
+from service.views.questions import TranscriptMessage, TranscriptView
+from service.web.dashboard.page import dashboard_page, see_other
+from service.web.dashboard.periods import DAYS, choice, filters_of, place, record_read
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.people import Member, member, metadata
+from service.web.pages.rendering import safe_markdown, visible
+
+ROWS = 50
+MESSAGES = 40
+"""Of a conversation, on one page."""
+MAX_RENDERED = 20_000
+"""Characters of an answer that is shown as Markdown; a longer one is shown as it was written."""
+OUTCOMES = {"answered": "Answered", "unanswered": "Not answered", "failed": "No whole answer"}
+RATINGS = {"up": "Helpful", "down": "Not helpful"}
+CALLERS = {"web": "Web page", "api": "API", "mcp": "MCP", "terminal": "Terminal"}
+
+_CITATION = re.compile(r"\[\[(\d{1,3})\]\]\([^()\s]*\)")
+_SITE_LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\((/[^()\s`]{0,500})\)")
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/dashboard/{organizationId}/questions")
+async def show_questions(request: web.Request) -> web.Response:
+    """The newest questions first."""
+    person = await member(request)
+    filters = await filters_of(request, person, days="")
+    chosen = {
+        "outcome": choice(request, "outcome", tuple(OUTCOMES)),
+        "rating": choice(request, "rating", tuple(RATINGS)),
+        "caller": choice(request, "caller", tuple(CALLERS)),
+    }
+    only = QuestionFilter(
+        cast("Outcome | None", chosen["outcome"] or None),
+        cast("Rating | None", chosen["rating"] or None),
+        cast("Caller | None", chosen["caller"] or None),
+        filters.project_id,
+    )
+    query = {**filters.query, **{name: value for name, value in chosen.items() if value}}
+    await record_read(request, person, "questions", query)
+    await catch_up_questions(request.app[STORE], request.app[VIEWS])
+    before = place(request, FIRST)
+    found = await list_organization_questions(
+        request.app[VIEWS], person.organization_id, filters.period(), only, before=before, limit=ROWS + 1
+    )
+    return dashboard_page(
+        request, person, "questions.html",
+        rows=[view for _, view in found[:ROWS]], next=str(found[ROWS - 1][0]) if len(found) > ROWS else "",
+        cursor="" if before == FIRST else str(before), chosen=chosen, filters=filters, query=query, all_days=DAYS,
+        outcomes=OUTCOMES, ratings=RATINGS, callers=CALLERS,
+    )  # fmt: skip
+
+
+class ShownMessage(Struct, frozen=True):
+    """A message of a conversation, and its text as HTML."""
+
+    message: TranscriptMessage
+    html: Markup
+
+
+@routes.get("/dashboard/{organizationId}/questions/{threadId}")
+async def show_conversation(request: web.Request) -> web.Response:
+    """A whole conversation, by its id or that of a question in it."""
+    person = await member(request)
+    await catch_up_questions(request.app[STORE], request.app[VIEWS])
+    thread = await _thread(request, person)
+    await record_read(request, person, "conversation", {"thread": thread.thread_id})
+    start = place(request, 0)
+    shown = thread.messages[start : start + MESSAGES]
+    return dashboard_page(
+        request, person, "conversation.html",
+        thread=thread, messages=await asyncio.to_thread(_shown, shown), project=await _project(request, person),
+        next=str(start + MESSAGES) if start + MESSAGES < len(thread.messages) else "", cursor=str(start or ""),
+        is_erased=any(one.content in GONE for one in thread.messages if one.role == "user"),
+    )  # fmt: skip
+
+
+@routes.post("/dashboard/{organizationId}/questions/{threadId}/erase")
+async def erase_conversation(request: web.Request) -> web.Response:
+    """Delete what people typed in a conversation; for owners."""
+    person = await member(request, "owner")
+    thread = await _thread(request, person)
+    subject = THREADS.stream(thread.thread_id)
+    await erase_subject(request.app[STORE], request.app[VIEWS], subject, metadata(request))
+    path = f"dashboard/{person.organization_id}/questions/{thread.thread_id}"
+    return see_other(request, path, notice="The conversation's text is erased. That it took place stays on record.")
+
+
+async def _project(request: web.Request, person: Member) -> object:
+    project_id = await project_of_thread(request.app[VIEWS], person.organization_id, request.match_info["threadId"])
+    return await get_project(request.app[VIEWS], project_id or "")
+
+
+async def _thread(request: web.Request, person: Member) -> TranscriptView:
+    views, thread_id = request.app[VIEWS], request.match_info["threadId"]
+    project_id = await project_of_thread(views, person.organization_id, thread_id)
+    found = None if project_id is None else await read_transcript(views, project_id, thread_id)
+    if found is None:
+        raise NotFound("Conversation not found. Open it from the list of questions.", code="thread_not_found")
+    return found
+
+
+def _shown(messages: tuple[TranscriptMessage, ...]) -> list[ShownMessage]:
+    return [ShownMessage(one, _html(one)) for one in messages]
+
+
+def _html(message: TranscriptMessage) -> Markup:
+    """Return an answer's text as HTML. Its citations lead to the list of its sources; links within the documentation
+    site are shown as text, since they are not addresses here.
+    """
+    text = message.content
+    if message.role == "user" or len(text) > MAX_RENDERED:
+        return Markup('<pre class="words">{}</pre>').format(visible(text))
+    text = _CITATION.sub(lambda found: f"[[{found[1]}]](#{message.id}-{found[1]})", visible(text))
+    return safe_markdown(_SITE_LINK.sub(r"\1 (`\2`)", text))

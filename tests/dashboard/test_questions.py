@@ -1,0 +1,114 @@
+"""The pages about readers: questions, conversations, gaps and analytics."""
+
+import re
+
+import aiohttp
+import pytest
+
+ANSWERED, UNANSWERED, ERASED = "How long is the retry delay?", "How to rotate zygomorphic certificates?", "Quux Xyzzy?"
+_ASKED: dict[str, str] = {}
+
+
+@pytest.fixture
+async def asked(service):
+    """The threads of the site's questions, by their text: one that its pages answer, two that they do not."""
+    if not _ASKED:
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {service.assistant_key}"}) as client:
+            for text in (ANSWERED, UNANSWERED, ERASED):
+                body = {"fp": "anonymous", "messages": [{"role": "user", "content": text}]}
+                url = f"{service.url}/discovery/v2/assistant/{service.domain}/message"
+                async with client.post(url, json=body) as answer:
+                    assert "[DONE]" in await answer.text()
+                    _ASKED[text] = answer.headers["X-Thread-Id"]
+    return _ASKED
+
+
+async def page(client, path, status=200):
+    async with client.get(path) as answer:
+        assert answer.status == status, await answer.text()
+        assert answer.headers["Cache-Control"] == "no-store"
+        return await answer.text()
+
+
+async def posted(client, path, **form):
+    async with client.post(path, data=form, allow_redirects=False) as answer:
+        return answer.status, answer.headers.get("Location", ""), await answer.text()
+
+
+@pytest.fixture
+def base(service):
+    return f"/dashboard/{service.organization_id}"
+
+
+async def test_questions_are_listed_and_filtered(viewer, base, asked):
+    everything = await page(viewer, f"{base}/questions")
+    assert ANSWERED in everything
+    assert UNANSWERED in everything
+    gaps = await page(viewer, f"{base}/questions?outcome=unanswered&caller=api")
+    assert ANSWERED not in gaps
+    assert UNANSWERED in gaps
+    assert "No question fits this filter." in await page(viewer, f"{base}/questions?rating=down&outcome=failed")
+    assert "No question fits this filter." in await page(viewer, f"{base}/questions?site=of-others")
+    assert UNANSWERED in await page(viewer, f"{base}/questions?outcome=what&days=minus&cursor=x")
+
+
+async def test_conversation_shows_sources_and_checks(viewer, base, asked):
+    found = await page(viewer, f"{base}/questions/{asked[ANSWERED]}")
+    assert ANSWERED in found
+    assert re.search(r"<code>retry\.md:\d+-\d+</code> <span class=\"soft\">at commit <code>[0-9a-f]{10}</code>", found)
+    assert "supported by the sources" in found
+    cited = re.search(r'href="#([^"]+)"[^>]*>\[1\]', found)
+    assert f'id="{cited[1]}"' in found
+    assert "/erase" not in found
+    await page(viewer, f"{base}/questions/unknown", status=404)
+
+
+async def test_reading_is_recorded_once_for_each_filter(service, viewer, base, asked):
+    for _ in range(2):
+        await page(viewer, f"{base}/questions/{asked[UNANSWERED]}")
+    reads = service.cli("audit", "show", "--type", "audit-read", "--limit", "1000")["events"]
+    of_thread = [read for read in reads if read["data"]["filters"].get("thread") == asked[UNANSWERED]]
+    assert [read["data"]["command"] for read in of_thread] == ["page conversation"]
+    assert of_thread[0]["metadata"]["actor"].startswith("person:")
+
+
+async def test_gap_becomes_one_job(editor, viewer, base, asked):
+    found = await page(editor, f"{base}/gaps")
+    action = re.search(rf'{UNANSWERED.replace("?", ".")}.*?action="[^"]*?/gaps/(\w+)/job', found, re.DOTALL)
+    path = f"{base}/gaps/{action[1]}/job"
+    assert "/job?" not in await page(viewer, f"{base}/gaps")
+    assert (await posted(viewer, path, prompt="Write it."))[0] == 403
+    assert (await posted(editor, path, prompt=""))[0] == 400
+    status, job, _ = await posted(editor, path, prompt="Write it.")
+    assert (status, await posted(editor, path, prompt="Write it.")) == (303, (303, job, ""))
+    assert (await posted(editor, path, prompt="Write more."))[0] == 409
+    assert "Open the job" in await page(viewer, f"{base}/gaps")
+    assert (await posted(editor, f"{base}/gaps/0000/job", prompt="Write it."))[0] == 404
+
+
+async def test_erased_conversation_has_no_text(owner, editor, base, asked):
+    path = f"{base}/questions/{asked[ERASED]}"
+    assert (await posted(editor, f"{path}/erase"))[0] == 403
+    assert "/erase" in await page(owner, path)
+    assert (await posted(owner, f"{path}/erase"))[0] == 303
+    found = await page(owner, path)
+    assert "The text of this conversation was erased." in found
+    assert ERASED not in found + await page(owner, f"{base}/questions") + await page(owner, f"{base}/gaps")
+
+
+async def test_analytics_show_numbers_and_tables(viewer, base, asked):
+    found = await page(viewer, f"{base}/analytics?days=7")
+    assert "Questions a day" in found
+    assert re.search(r"<th scope=\"row\">Retries</th><td><code>retry.md</code>", found)
+    assert "builtin/extractive" in found
+    assert ANSWERED not in found
+    assert "Nothing was asked in this time." in await page(viewer, f"{base}/analytics?site=of-others")
+
+
+async def test_readers_text_is_for_members_alone(outsider, nobody, base, asked):
+    for path in ("questions", f"questions/{asked[ANSWERED]}", "gaps", "analytics"):
+        await page(outsider, f"{base}/{path}", status=404)
+        async with nobody.get(f"{base}/{path}", allow_redirects=False) as answer:
+            assert answer.status == 303
+    assert (await posted(outsider, f"{base}/questions/{asked[ANSWERED]}/erase"))[0] == 404
+    assert (await posted(nobody, f"{base}/questions/{asked[ANSWERED]}/erase"))[0] == 401

@@ -69,7 +69,7 @@ async def test_reading_is_recorded_once_for_each_filter(service, viewer, base, a
     reads = service.cli("audit", "show", "--type", "audit-read", "--limit", "1000")["events"]
     of_thread = [read for read in reads if read["data"]["filters"].get("thread") == asked[UNANSWERED]]
     assert [read["data"]["command"] for read in of_thread] == ["page conversation"]
-    assert of_thread[0]["metadata"]["actor"].startswith("person:")
+    assert of_thread[0]["actor"].startswith("person:")
 
 
 async def test_gap_becomes_one_job(editor, viewer, base, asked):

@@ -13,6 +13,7 @@ from service.web.dashboard.page import dashboard_page, see_other
 from service.web.dashboard.periods import DAYS, Filters, filters_of, place, record_read
 from service.web.http.app_keys import GAP_READER, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
+from service.web.http.limits import metered_for_person
 from service.web.http.people import Member, member, metadata
 
 ROWS = 20
@@ -51,9 +52,8 @@ async def make_job(request: web.Request) -> web.Response:
         raise Invalid(f"An instruction has 1 to {MAX_PROMPT_CHARACTERS} characters.")
     new = NewJob((Message("user", prompt),), api_version=2)
     try:
-        created = await request_job(
-            request.app[STORE], request.app[MODELS], project, new, metadata(request), key=job_key(gap)
-        )
+        store = metered_for_person(request, person.organization_id, project.id)
+        created = await request_job(store, request.app[MODELS], project, new, metadata(request), key=job_key(gap))
     except KeyReused:
         raise Conflict("A job was made of this gap already. Open the page Gaps again to see it.") from None
     path = f"dashboard/{person.organization_id}/jobs/{created.id}"

@@ -40,7 +40,7 @@ OUTCOMES = {"answered": "Answered", "unanswered": "Not answered", "failed": "No 
 RATINGS = {"up": "Helpful", "down": "Not helpful"}
 CALLERS = {"web": "Web page", "api": "API", "mcp": "MCP", "terminal": "Terminal"}
 
-_CITATION = re.compile(r"\[\[(\d{1,3})\]\]\([^()\s]*\)")
+_CITATION = re.compile(r"\[\[?(\d{1,3})\]\]?\([^()\s]*\)")
 _SITE_LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\((/[^()\s`]{0,500})\)")
 
 routes = web.RouteTableDef()
@@ -137,5 +137,8 @@ def _html(message: TranscriptMessage) -> Markup:
     text = message.content
     if message.role == "user" or len(text) > MAX_RENDERED:
         return Markup('<pre class="words">{}</pre>').format(visible(text))
-    text = _CITATION.sub(lambda found: f"[[{found[1]}]](#{message.id}-{found[1]})", visible(text))
+    cited = {str(source.number) for source in message.sources}
+    text = _CITATION.sub(
+        lambda found: f"[[{found[1]}]](#{message.id}-{found[1]})" if found[1] in cited else found[0], visible(text)
+    )
     return safe_markdown(_SITE_LINK.sub(r"\1 (`\2`)", text))

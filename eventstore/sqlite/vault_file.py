@@ -215,7 +215,7 @@ class VaultFile:
         try:
             return [value for (value,) in self._db.execute(f"SELECT {column} FROM secrets {clause}", values)]  # noqa: S608  (ours)
         except sqlite3.OperationalError as error:
-            if "no such table" in str(error):  # a vault of before, which can only be read
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # a vault of before, without the table, to be read only
                 return []
             raise self._explained(error) from error
         except sqlite3.Error as error:

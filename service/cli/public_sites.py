@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import click
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, table
@@ -11,58 +11,16 @@ from service.cli.parsing import Group, Options
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site, open_site
 from service.commands.sites import change_site_access
-from service.domain.access.spending import CostBounds
 from service.domain.errors import Invalid, NotFound
 from service.domain.sites import ChangeSiteAccess
-from service.ports.model import Model, Models
+from service.queries.payments import payer, payment_of, remedy_of
 from service.queries.read_models import catch_up
 from service.queries.sites import get_site, list_sites, spent_on
 from service.runtime.settings import Settings
 from service.runtime.system import cli_actor, now
-from service.views.sites import SiteView
-
-NEEDS_PRICE = (
-    "Give its price with input_usd_per_million_tokens and output_usd_per_million_tokens in its [models] section, 0 if"
-    " it costs nothing."
-)
-NEEDS_BOUND = "Set a bound with public_cost_usd_day in [limits], or max_cost_usd_day in [assistant]."
+from service.views.sites import PaymentView, SiteView
 
 site = Group("site")
-
-
-class Payment(Struct, frozen=True, rename="camel"):
-    """The payment for questions without a key."""
-
-    model: str
-    cost_bound_usd_day: float
-    """0 where the model costs nothing."""
-    problem: str
-    """Why the builtin model answers instead; empty when it need not."""
-
-
-async def payment_of(models: Models, bounds: CostBounds) -> Payment:
-    """Return who pays for a public site: for its replies, and for planning their searches. Raise what ``Model.price``
-    raises.
-    """
-    planner = models.for_planning()
-    payment = await _payment_of(models.for_assistant(), bounds)
-    if payment.problem or planner is None:
-        return payment
-    planning = await _payment_of(planner, bounds)
-    return planning if planning.problem or not payment.cost_bound_usd_day else payment
-
-
-async def _payment_of(model: Model, bounds: CostBounds) -> Payment:
-    price, bound = await model.price(), bounds.allow(is_public=True)
-    if price is None:
-        return Payment(model.name, bound, f"The price of {model.name} is not known, so no cost bound holds.")
-    if price.is_free:
-        return Payment(model.name, 0.0, "")
-    return Payment(model.name, bound, "" if bound else f"{model.name} costs money, and there is no cost bound a day.")
-
-
-def remedy_of(payment: Payment) -> str:
-    return NEEDS_PRICE if "price" in payment.problem else NEEDS_BOUND
 
 
 @site.command(
@@ -132,7 +90,7 @@ async def _the_site(runtime: Runtime, domain: str) -> SiteView:
     return found.view
 
 
-async def _show(runtime: Runtime, view: SiteView, payment: Payment, output: Output, said: str) -> None:
+async def _show(runtime: Runtime, view: SiteView, payment: PaymentView, output: Output, said: str) -> None:
     try:
         await open_site(runtime, view.domain)
         restricted = await runtime.index.restricted_pages(view.domain)
@@ -146,7 +104,7 @@ async def _show(runtime: Runtime, view: SiteView, payment: Payment, output: Outp
     output.result({**to_builtins(view), **values}, said + text)
 
 
-def _lines(view: SiteView, restricted: int, payment: Payment, settings: Settings) -> Mapping[str, str]:
+def _lines(view: SiteView, restricted: int, payment: PaymentView, settings: Settings) -> Mapping[str, str]:
     if not view.public:
         return {
             "domain": view.domain,
@@ -163,20 +121,9 @@ def _lines(view: SiteView, restricted: int, payment: Payment, settings: Settings
         "origins": ", ".join(view.origins) or "none: no web page may ask it, programs may",
         "limits": f"{_limit(limits.public_site_day)} questions a day, {_limit(limits.public_address_hour)} an hour from"
         f" an address, {_limit(limits.public_searches_minute)} searches a minute",
-        "paid by": _payer(payment),
+        "paid by": payer(payment),
     }
 
 
 def _limit(number: int) -> str:
     return f"{number:,}" if number else "any number of"
-
-
-def _payer(payment: Payment) -> str:
-    if payment.problem:
-        return f"no one: the builtin model answers. {payment.problem} {remedy_of(payment)}"
-    if not payment.cost_bound_usd_day:
-        return f"no one: {payment.model} costs nothing"
-    return (
-        f"you: {payment.model}, up to {payment.cost_bound_usd_day:.2f} USD a day (UTC); past that the builtin model"
-        " answers"
-    )

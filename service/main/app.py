@@ -26,9 +26,12 @@ from service.web.http.app_keys import (
     BEHIND,
     BROADCAST,
     CLOSING,
+    COST_BOUNDS,
     COUNT_BOUND,
     GAP_READER,
+    GUARDED_PROJECTS,
     INDEX,
+    INDEXING,
     INSTANCE,
     JOB_READER,
     KEY_REQUIRED,
@@ -38,7 +41,9 @@ from service.web.http.app_keys import (
     MODELS,
     READINESS,
     REPLIER,
+    SITE_REPORTS,
     STORE,
+    UPLOADS,
     VIEWS,
 )
 from service.web.http.entrance import Entrance
@@ -64,7 +69,9 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[MODEL_ALIASES] = tuple(runtime.settings.models)
     app[MENTION] = runtime.settings.agent.mention
     app[GAP_READER] = GapReader(runtime.store, runtime.views)
-    app[BEHIND] = parts.indexer.behind
+    app[BEHIND], app[INDEXING] = parts.indexer.behind, parts.indexer.progress
+    app[SITE_REPORTS], app[GUARDED_PROJECTS], app[UPLOADS] = parts.site_reports, parts.projects, parts.uploads
+    app[COST_BOUNDS] = lambda: parts.spending.bounds
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
     app[hosted.HOSTED] = parts.hosted
     app[hosted.PAGE_TURNS] = hosted.page_turns(parts.metrics.count_bound)

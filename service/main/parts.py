@@ -1,6 +1,7 @@
 """The parts of the service: each is built from the settings, and none is started."""
 
 import asyncio
+from functools import partial
 
 from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
@@ -19,6 +20,7 @@ from service.adapters.webhook_sender import AiohttpWebhookSender
 from service.agent.loop.budgets import Budgets
 from service.assistant.question import AnswerSettings
 from service.cli.runtime import Runtime
+from service.commands.guarded_projects import GuardedProjects
 from service.domain.projects.settings import CodeHostKind
 from service.domain.threads.replies import ReplyEvent
 from service.main.listening import Address, admission_settings
@@ -28,6 +30,7 @@ from service.ports.tracer import NoTracer
 from service.queries.jobs import JobReader, slots_of
 from service.queries.people import PeopleDirectory
 from service.runtime.settings import AgentSection
+from service.runtime.uploads import Uploads
 from service.web.api.metrics import Metrics
 from service.web.http.admission import Admission
 from service.workers.admission.sessions import Sessions
@@ -38,6 +41,7 @@ from service.workers.erasures import Erasures
 from service.workers.fair_slots import fetch_slots
 from service.workers.indexing.indexer import Indexer, IndexerContext
 from service.workers.indexing.poller import Poller
+from service.workers.indexing.site_reports import SiteReports
 from service.workers.instances import Instance, NoInstance
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.log_watch import LogWatch
@@ -89,6 +93,14 @@ class Parts:
         fetches = fetch_slots()
         counted = IndexerContext(fetches, self.metrics.count_bound)
         self.indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data, counted)
+        refused = partial(self.metrics.count_bound, "uploads")
+        self.uploads = Uploads(runtime.data, refused)
+        self.site_reports = SiteReports(runtime.index.path_of, partial(self.metrics.count_bound, "site_reports"))
+        network = settings.network
+        self.projects = GuardedProjects(
+            runtime.store, runtime.views, docs, reviewed, runtime.secrets, runtime.data,
+            network.folders, network.allow_private,
+        )  # fmt: skip
         self.poller = (
             Poller(runtime.store, runtime.views, docs, minutes=settings.index.poll_minutes, fetches=fetches)
             if settings.index.poll_minutes > 0

@@ -11,6 +11,7 @@ from aiohttp import web
 from service.adapters.git.dulwich_docs import clear_clone
 from service.adapters.models.configured import ConfiguredModels
 from service.cli.runtime import Runtime
+from service.commands.guarded_projects import forget_unused_tokens
 from service.main.app import build_app, serve_metrics
 from service.main.folder import configured_models
 from service.main.listening import Address, admission_settings
@@ -22,6 +23,7 @@ from service.queries.read_models import catch_up
 from service.retrieval.index.atomic_folder import clear_away
 from service.runtime.scratch import leftovers_beside, remove_leftovers
 from service.runtime.settings import Settings, drilled
+from service.runtime.uploads import remove_uploads
 from service.web.http.app_keys import MODEL_NAMES
 from service.workers.indexing.embedder import Embedder
 from service.workers.instances import Instance, NoInstance
@@ -97,6 +99,8 @@ class Server:
         await parts.indexer.load(self.announced)
         if not self.reads_only:
             await catch_up(runtime.views)
+            used = [project.token_id for project in await list_projects(runtime.views)]
+            await forget_unused_tokens(runtime.secrets, used)
         await self.admission.load()
         await parts.people.catch_up()
         await parts.sessions.load()
@@ -184,6 +188,7 @@ class Server:
 def _remove_leftovers(data: Path) -> None:
     """Remove what killed processes have left in the data folder and beside it, a vault perhaps."""
     remove_leftovers(leftovers_beside(data))
+    remove_uploads(data)
     for folder in (data / "index").glob("*/"):
         clear_away(folder)
     for clone in (data / "repos").glob("*.git"):

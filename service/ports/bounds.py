@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 Bound = Literal[
     "connections", "descriptors", "requests", "searches", "indexing_time", "indexing_memory", "page_time", "site_files",
-    "git_bodies", "git_turns", "git_work", "git_answers",
+    "uploads", "site_reports", "git_bodies", "git_turns", "git_work", "git_answers",
     "page_turns", "page_work", "diff_files", "diff_lines", "diff_words",
 ]  # fmt: skip
 """
@@ -18,6 +18,7 @@ Bound = Literal[
 - ``searches``: a search refused in the same way.
 - ``indexing_time``, ``indexing_memory``: an indexing of a site ended because it took too long, or too much memory.
 - ``page_time``: a page of a site left out because reading it took too long.
+- ``uploads``, ``site_reports``: one refused because its organization has too many under way.
 - ``site_files``: a file or folder of a site left out because of its size, its name or its number.
 - ``git_bodies``: a git client's body refused because it stalled, took too long or was too large.
 - ``git_turns``: a git request refused because too many of its project waited, or it waited too long.

@@ -33,6 +33,16 @@ async def list_organization_projects(views: Views, organization_id: str) -> list
     return [_view(row) for row in rows]
 
 
+async def list_projects_of(views: Views, organization_id: str, *, after: str = "", limit: int) -> list[ProjectView]:
+    """Return an organization's projects, by domain, those after a domain."""
+    rows = await views.query(
+        "SELECT * FROM projects WHERE domain IN"
+        " (SELECT domain FROM sites WHERE organization_id = ? AND domain > ? ORDER BY domain LIMIT ?) ORDER BY domain",
+        (organization_id, after, limit),
+    )
+    return [_view(row) for row in rows]
+
+
 async def get_project(views: Views, project_id: str) -> ProjectView | None:
     row = await views.query_one("SELECT * FROM projects WHERE id = ?", (project_id,))
     return _view(row) if row else None

@@ -44,6 +44,15 @@ async def list_organization_sites(views: Views, organization_id: str) -> list[Si
     return [_site(row) for row in await views.query(sql, (organization_id,))]
 
 
+async def list_sites_of(views: Views, organization_id: str, *, after: str = "", limit: int) -> list[Site]:
+    """Return an organization's sites, by domain, those after a domain."""
+    rows = await views.query(
+        f"SELECT {COLUMNS} FROM sites WHERE organization_id = ? AND domain > ? ORDER BY domain LIMIT ?",  # noqa: S608
+        (organization_id, after, limit),
+    )
+    return [_site(row) for row in rows]
+
+
 async def get_site(views: Views, domain: str) -> Site | None:
     row = await views.query_one(f"SELECT {COLUMNS} FROM sites WHERE domain = ?", (domain,))  # noqa: S608  (no input)
     return _site(row) if row else None

@@ -50,7 +50,7 @@ DRIVE = re.compile(r"[A-Za-z]:")
 LITTER = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db"})
 GIT = frozenset({".git"})
 
-BAD_ARCHIVE, BAD_NAME, TOO_LARGE = "bad_archive", "bad_path", "too_large"
+BAD_ARCHIVE, TOO_LARGE = "bad_archive", "too_large"
 
 
 class Unpacked(Struct, frozen=True):
@@ -85,7 +85,7 @@ class _Reader(io.BufferedReader):
 def unpack_zip(archive: Path, folder: Path) -> Unpacked:
     """Unpack an archive into an empty folder; a folder that alone holds everything is left away.
 
-    Nothing is written unless every entry fits. Raises Invalid (``bad_archive``, ``bad_path``, ``too_large``), DiskFull.
+    Nothing is written unless every entry fits. Raises Invalid (``bad_archive``, ``too_large``), DiskFull.
     """
     size = archive.stat().st_size
     if size > MAX_ARCHIVE_BYTES:
@@ -243,7 +243,7 @@ def _reason(error: Exception) -> str:
 
 
 def _bad_name(name: str, reason: str) -> Invalid:
-    return Invalid(f"The archive has a name that cannot be used, {_quoted(name)}: {reason}.", code=BAD_NAME)
+    return Invalid(f"The archive has a name that cannot be used, {_quoted(name)}: {reason}.", code=BAD_ARCHIVE)
 
 
 def _too_many() -> Invalid:

@@ -16,6 +16,55 @@ class IndexFailure(Struct, frozen=True):
     times: Annotated[int, described("How often in a row.")]
 
 
+class IndexingView(Struct, frozen=True, rename="camel"):
+    """The indexing of a site that is under way, or waits."""
+
+    stage: Annotated[str, described("What is being done, in words.")]
+    since: Annotated[Timestamp, described("Since when the site is behind.")]
+    done: Annotated[int, described("Files that were read.")]
+    total: Annotated[int, described("Files to read; 0 while it is not known.")]
+
+
+class PaymentView(Struct, frozen=True, rename="camel"):
+    """The payment for questions that a site is asked without a key."""
+
+    model: Annotated[str, described("The model that answers.")]
+    cost_bound_usd_day: Annotated[float, described("The most that it may cost in a day of UTC; 0 where it is free.")]
+    problem: Annotated[str, described("Why the builtin model answers instead; empty when it need not.")]
+
+
+class FindingView(Struct, frozen=True):
+    """One finding of a site's report."""
+
+    path: Annotated[str, described("The file.")]
+    detail: Annotated[str, described("The finding in words.")]
+    line: Annotated[int, described("Its line, from 1; 0 for a finding of the whole file.")] = 0
+
+
+class FindingsView(Struct, frozen=True):
+    """The findings of one kind."""
+
+    number: Annotated[int, described("Number of all.")]
+    first: Annotated[tuple[FindingView, ...], described("The first thousand of them.")]
+
+
+class SiteReportView(Struct, frozen=True, rename="camel"):
+    """How well a site was read, by its index."""
+
+    generator: Annotated[str, described("The site generator that the repository is for.")]
+    commit: Annotated[str, described("The commit that is indexed.")]
+    pages: Annotated[int, described("Pages in the index.")]
+    sections: Annotated[int, described("Sections in the index.")]
+    navigation_entries: Annotated[int, described("Pages that the navigation names; 0 where there is none.")]
+    findings: Annotated[
+        dict[str, FindingsView],
+        described(
+            "By kind: `same_address`, `missing_entry`, `missing_include` and `leftover` are mistakes;"
+            " `not_in_navigation` and `skipped` may be as they should."
+        ),
+    ]
+
+
 class SiteView(Struct, frozen=True, rename="camel"):
     """A site, and the index that its search uses."""
 

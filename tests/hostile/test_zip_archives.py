@@ -133,20 +133,20 @@ def test_nothing_is_written_through_a_link(tmp_path):
 )
 def test_bad_names_refuse_the_archive(tmp_path, name, says):
     error = refusal(tmp_path, archive(tmp_path, [("good.md", PAGE), (name, "x")]))
-    assert (error.code, says in str(error)) == ("bad_path", True)
+    assert (error.code, says in str(error)) == ("bad_archive", True)
 
 
 def test_a_name_that_hides_another_behind_a_zero_is_refused(tmp_path):
     sent = archive(tmp_path, [("good.md", PAGE), ("docs/a.mdXexe", "x")])
     sent.write_bytes(sent.read_bytes().replace(b"a.mdXexe", b"a.md\0exe"))
-    assert refusal(tmp_path, sent).code == "bad_path"
+    assert refusal(tmp_path, sent).code == "bad_archive"
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("names", [("a.md", "a.md"), ("a.md", "./a.md"), ("a//b.md", "a/b.md"), ("a", "a/b.md")])
 def test_names_that_collide_refuse_the_archive(tmp_path, names):
     error = refusal(tmp_path, archive(tmp_path, [("good.md", PAGE), *((name, "x") for name in names)]))
-    assert error.code == "bad_path"
+    assert error.code == "bad_archive"
 
 
 def test_a_file_of_nothing_but_zeros_is_a_bomb(tmp_path):

@@ -13,7 +13,6 @@ from service.cli.operate.damage import described
 from service.cli.operate.surroundings import Finding, look_around, look_at_settings
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import Options, command
-from service.cli.public_sites import payment_of, remedy_of
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
 from service.ports.docs_source import Source
@@ -21,6 +20,7 @@ from service.ports.model import ModelRequest, UserMessage
 from service.queries.incoming import project_with_secret
 from service.queries.keys import list_keys
 from service.queries.organizations import list_organizations
+from service.queries.payments import payment_of, remedy_of
 from service.queries.projects import context_sources, list_projects, source_of
 from service.queries.sites import get_site, list_sites
 from service.retrieval.index.build import is_whole

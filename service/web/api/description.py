@@ -42,6 +42,10 @@ TAGS = (
         "Answers about one documentation site. For assistant keys, and without a key where the site is"
         " public. Pages of other origins may call it, as the key or the site allows.",
     ),
+    Tag(
+        "Projects",
+        "The organization's documentation: repositories, code hosts, sites and their indexes. For admin keys.",
+    ),
     Tag("Analytics", "Questions to a project's assistant, and readers' ratings of its replies. For admin keys."),
     Tag("Organization", "Keys, webhooks with their deliveries, and usage of an organization. For admin keys."),
     Tag(

@@ -6,13 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from aiohttp import web
 
 from eventstore import EventStore, Views
+from service.commands.guarded_projects import GuardedProjects
+from service.domain.access.spending import CostBounds
 from service.domain.threads.replies import ReplyEvent
 from service.ports.bounds import CountBound
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.queries.gaps import GapReader
 from service.queries.jobs import JobReader
+from service.runtime.uploads import Uploads
+from service.views.sites import IndexingView
 from service.workers.broadcast import Broadcast
+from service.workers.indexing.site_reports import SiteReports
 from service.workers.replier import Replier
 
 STORE: web.AppKey[EventStore] = web.AppKey("STORE")
@@ -30,6 +35,12 @@ READINESS: web.AppKey[Callable[[], Awaitable[dict[str, str]]]] = web.AppKey("REA
 """What is not ready: name to reason; empty when all is well."""
 BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
 """Sites whose index is older than it should be, and why."""
+INDEXING: web.AppKey[Callable[[str], IndexingView | None]] = web.AppKey("INDEXING")
+"""How far the indexing of a domain is."""
+SITE_REPORTS: web.AppKey[SiteReports] = web.AppKey("SITE_REPORTS")
+GUARDED_PROJECTS: web.AppKey[GuardedProjects] = web.AppKey("GUARDED_PROJECTS")
+UPLOADS: web.AppKey[Uploads] = web.AppKey("UPLOADS")
+COST_BOUNDS: web.AppKey[Callable[[], CostBounds]] = web.AppKey("COST_BOUNDS")
 MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """The model of each kind of work, for ``/readyz``."""
 MODEL_ALIASES: web.AppKey[tuple[str, ...]] = web.AppKey("MODEL_ALIASES")

@@ -27,6 +27,7 @@ from msgspec import Struct
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
 from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
+from service.domain.times import timestamp_from
 from service.ports.bounds import CountBound, ignore_bounds
 from service.ports.docs_source import DocsSource, Fetched, Source
 from service.queries.projects import project_of_domain, source_of
@@ -39,6 +40,7 @@ from service.runtime.scratch import scratch_folder
 from service.runtime.system import now
 from service.streams import SITES, decoded
 from service.views.projects import ProjectView
+from service.views.sites import IndexingView
 from service.workers.fair_slots import FairSlots, build_slots, fetch_slots
 from service.workers.indexing.site_build import (
     MEMORY_BYTES,
@@ -111,6 +113,13 @@ class Indexer:
         except ServiceError as error:  # removed: a newer one follows, or it is built again
             log.info("index not served", domain=domain, code=error.code)
 
+    def progress(self, domain: str) -> IndexingView | None:
+        """Return how far the indexing of a site is; None while none is under way or waits here."""
+        site = self._sites.get(domain)
+        if site is None:
+            return None
+        return IndexingView(site.stage, timestamp_from(site.since.isoformat()), *site.done)
+
     def behind(self) -> Mapping[str, str]:
         """Return the sites whose index is older than it should be, and why; those that wait the longest."""
         late = now() - timedelta(seconds=BEHIND_SECONDS)
@@ -159,6 +168,7 @@ class Indexer:
             while site.wanted.is_set():
                 site.wanted.clear()
                 site.indexed.clear()
+                site.done = (0, 0)
                 began = asyncio.get_running_loop().time()
                 failure = await retry_while_unavailable(lambda: self._index_if_due(domain))
                 if failure is None:
@@ -232,7 +242,13 @@ class Indexer:
             raise NotFound(
                 f"Site not found: {domain}. List the projects to see their domains.", code="domain_not_found"
             )
-        report_progress = (lambda done: on_progress(*done)) if on_progress else _ignore
+        wanted = self._sites.get(domain, _Wanted())
+
+        def report_progress(done: tuple[int, int]) -> None:
+            wanted.done = done
+            if on_progress is not None:
+                on_progress(*done)
+
         try:
             async with site_lock(self._data / "index", domain):
                 return await self._build(project, metadata, report_progress, unless, whole=whole)
@@ -389,6 +405,8 @@ class _Wanted:
         self.failures, self.code = 0, ""
         self.has_task = False
         self.is_long = False
+        self.done = (0, 0)
+        """Files that were read, and all."""
 
     def reason(self) -> str:
         """Return a sentence without anything of the site's own, for all to read."""
@@ -443,7 +461,3 @@ async def _first(waits: "list[Awaitable[object]]") -> None:
     finally:
         for task in tasks:
             task.cancel()
-
-
-def _ignore(_value: object) -> None:
-    pass

@@ -1,6 +1,6 @@
-"""What an admin key opens of its organization as a whole: keys, webhooks, usage."""
+"""What an admin key opens of its organization as a whole: projects, sites, keys, webhooks, usage."""
 
-from service.web.api.organization import keys, usage, webhooks
+from service.web.api.organization import keys, projects, sites, usage, webhooks
 
-MODULES = (keys, webhooks, usage)
+MODULES = (projects, sites, keys, webhooks, usage)
 """In the order of the description."""

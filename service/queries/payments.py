@@ -1,0 +1,50 @@
+"""Who pays for the questions that a site is asked without a key."""
+
+from service.domain.access.spending import CostBounds
+from service.ports.model import Model, Models
+from service.views.sites import PaymentView
+
+NEEDS_PRICE = (
+    "Give its price with input_usd_per_million_tokens and output_usd_per_million_tokens in its [models] section, 0 if"
+    " it costs nothing."
+)
+NEEDS_BOUND = "Set a bound with public_cost_usd_day in [limits], or max_cost_usd_day in [assistant]."
+
+
+async def payment_of(models: Models, bounds: CostBounds) -> PaymentView:
+    """Return who pays for a public site: for its replies, and for planning their searches. Raise what ``Model.price``
+    raises.
+    """
+    planner = models.for_planning()
+    payment = await _payment_of(models.for_assistant(), bounds)
+    if payment.problem or planner is None:
+        return payment
+    planning = await _payment_of(planner, bounds)
+    return planning if planning.problem or not payment.cost_bound_usd_day else payment
+
+
+async def _payment_of(model: Model, bounds: CostBounds) -> PaymentView:
+    price, bound = await model.price(), bounds.allow(is_public=True)
+    if price is None:
+        return PaymentView(model.name, bound, f"The price of {model.name} is not known, so no cost bound holds.")
+    if price.is_free:
+        return PaymentView(model.name, 0.0, "")
+    return PaymentView(
+        model.name, bound, "" if bound else f"{model.name} costs money, and there is no cost bound a day."
+    )
+
+
+def remedy_of(payment: PaymentView) -> str:
+    return NEEDS_PRICE if "price" in payment.problem else NEEDS_BOUND
+
+
+def payer(payment: PaymentView) -> str:
+    """Return who pays, in words."""
+    if payment.problem:
+        return f"no one: the builtin model answers. {payment.problem} {remedy_of(payment)}"
+    if not payment.cost_bound_usd_day:
+        return f"no one: {payment.model} costs nothing"
+    return (
+        f"you: {payment.model}, up to {payment.cost_bound_usd_day:.2f} USD a day (UTC); past that the builtin model"
+        " answers"
+    )

@@ -1,0 +1,193 @@
+"""Sites of an organization: the state of their indexes, their reports, and who may ask them without a key."""
+
+from typing import Annotated
+
+from aiohttp import web
+from msgspec import Meta, Struct
+
+from service.commands.sites import change_site_access, request_index
+from service.domain.errors import Invalid, NotFound
+from service.domain.sites import ChangeSiteAccess
+from service.queries.payments import payment_of, remedy_of
+from service.queries.read_models import wait_for_head
+from service.queries.sites import Site, get_site, list_sites_of
+from service.runtime.system import now
+from service.views.fields import described
+from service.views.sites import IndexingView, PaymentView, SiteReportView, SiteView
+from service.web.api.operations import Answer, Routes
+from service.web.api.organization.projects import CURSOR, LIMIT, LISTED, MAX_LISTED
+from service.web.http.access import admin_key
+from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, SITE_REPORTS, STORE, VIEWS
+from service.web.http.problems import json_response, metadata_of, read_body
+from service.web.http.query_params import query_param, whole_param
+
+SITE_EXAMPLE = {
+    "domain": "guide",
+    "projectId": "0b9c3d5e7f8a4c1d9e2f3a4b5c6d7e8f",
+    "organizationId": "4f2a9c1e6b7d4e0f8a9b0c1d2e3f4a5b",
+    "indexWanted": False,
+    "wantedAt": None,
+    "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "indexedAt": "2026-11-21T09:31:00.000Z",
+    "pages": 120,
+    "sections": 900,
+    "skippedCount": 1,
+    "failure": None,
+    "public": False,
+    "origins": [],
+}
+SHOWN_EXAMPLE = {
+    "site": SITE_EXAMPLE,
+    "indexing": None,
+    "payment": {"model": "builtin/extractive", "costBoundUsdDay": 0.0, "problem": ""},
+}
+REPORT_EXAMPLE = {
+    "generator": "mintlify",
+    "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "pages": 120,
+    "sections": 900,
+    "navigationEntries": 118,
+    "findings": {
+        "leftover": {"number": 1, "first": [{"path": "guides/a.md", "detail": "include: {{ x }}", "line": 12}]}
+    },
+}
+
+
+class SiteList(Struct, frozen=True, rename="camel"):
+    """Sites of an organization."""
+
+    sites: Annotated[tuple[SiteView, ...], described("By domain.")]
+    next_cursor: Annotated[str | None, described("Send it back as `cursor` for more; null at the end.")]
+
+
+class ShownSiteView(Struct, frozen=True):
+    """A site, with what is being done for it."""
+
+    site: Annotated[SiteView, described("The site.")]
+    indexing: Annotated[IndexingView | None, described("How far its indexing is; null when none is under way.")]
+    payment: Annotated[PaymentView, described("Who would pay, or pays, for questions without a key.")]
+
+
+class AccessBody(Struct, frozen=True):
+    """Who may ask a site without a key. What is left out stays as it is."""
+
+    public: Annotated[bool | None, described("Whether anyone may ask it, without a key.")] = None
+    origins: Annotated[
+        Annotated[tuple[Annotated[str, Meta(max_length=300)], ...], Meta(max_length=100)] | None,
+        described("The websites whose pages may ask it; instead of those so far."),
+    ] = None
+
+
+routes = Routes()
+
+
+@routes.operation(
+    "GET",
+    "/v2/sites",
+    "listSites",
+    "Projects",
+    "List sites",
+    {200: Answer("By domain.", SiteList, example={"sites": [SITE_EXAMPLE], "nextCursor": None})},
+    parameters=(LIMIT, CURSOR),
+)
+async def show_sites(request: web.Request) -> web.Response:
+    key = await admin_key(request)
+    limit = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED)
+    after = query_param(request, "cursor") or ""
+    rows = await list_sites_of(request.app[VIEWS], key.state.organization_id, after=after, limit=limit + 1)
+    shown = tuple(row.view for row in rows[:limit])
+    return json_response(SiteList(shown, shown[-1].domain if len(rows) > limit else None))
+
+
+@routes.operation(
+    "GET",
+    "/v2/sites/{domain}",
+    "getSite",
+    "Projects",
+    "Get a site",
+    {200: Answer("The site, and how far its indexing is.", ShownSiteView, example=SHOWN_EXAMPLE)},
+)
+async def show_site(request: web.Request) -> web.Response:
+    return json_response(await shown_site(request, await _site(request)))
+
+
+@routes.operation(
+    "GET",
+    "/v2/sites/{domain}/report",
+    "getSiteReport",
+    "Projects",
+    "Get the report of a site",
+    {200: Answer("How well the site was read, and what was left out.", SiteReportView, example=REPORT_EXAMPLE)},
+    errors={404: ("not_indexed",)},
+)
+async def show_report(request: web.Request) -> web.Response:
+    return json_response(await request.app[SITE_REPORTS].report(await _site(request)))
+
+
+@routes.operation(
+    "POST",
+    "/v2/sites/{domain}/index",
+    "indexSite",
+    "Projects",
+    "Index a site again",
+    {202: Answer("The site; an index of its newest commit is wanted.", ShownSiteView, example=SHOWN_EXAMPLE)},
+    errors={409: ("read_only",)},
+)
+async def index_site(request: web.Request) -> web.Response:
+    """Only files that changed are read again."""
+    site = await _site(request)
+    await request_index(request.app[STORE], site.view.domain, "the API asked for it", metadata_of(request))
+    await wait_for_head(request.app[STORE], request.app[VIEWS])
+    return json_response(await shown_site(request, await _site(request)), status=202)
+
+
+@routes.operation(
+    "POST",
+    "/v2/sites/{domain}/access",
+    "changeSiteAccess",
+    "Projects",
+    "Open a site to everyone, or close it",
+    {200: Answer("The site as it is now.", ShownSiteView, example=SHOWN_EXAMPLE)},
+    description="A public site's assistant, search and pages answer without a key. A model that costs money needs a"
+    " cost bound first.",
+    body=AccessBody,
+    body_examples={"open": {"public": True, "origins": ["https://docs.example.com"]}, "close": {"public": False}},
+    errors={409: ("read_only",)},
+)
+async def change_access(request: web.Request) -> web.Response:
+    site = await _site(request)
+    body = await read_body(request, AccessBody)
+    await open_or_close(request, site.view, ChangeSiteAccess(now(), body.public, body.origins))
+    return json_response(await shown_site(request, await _site(request)))
+
+
+async def open_or_close(request: web.Request, site: SiteView, change: ChangeSiteAccess) -> None:
+    """Change who may ask a site. Raise Invalid for a site whose replies no cost bound holds."""
+    if change.public and not site.public:
+        payment = await payment_of(request.app[MODELS], request.app[COST_BOUNDS]())
+        if payment.problem:
+            raise Invalid(f"{site.domain} stays private. {payment.problem} {remedy_of(payment)}")
+    await change_site_access(request.app[STORE], site.domain, change, metadata_of(request))
+    await wait_for_head(request.app[STORE], request.app[VIEWS])
+
+
+async def shown_site(request: web.Request, site: Site) -> ShownSiteView:
+    payment = await payment_of(request.app[MODELS], request.app[COST_BOUNDS]())
+    return ShownSiteView(site.view, request.app[INDEXING](site.view.domain), payment)
+
+
+async def _site(request: web.Request) -> Site:
+    key = await admin_key(request)
+    return await site_of(request, key.state.organization_id)
+
+
+async def site_of(request: web.Request, organization_id: str) -> Site:
+    """Return the organization's site that the path names. Raise NotFound, also for another organization's."""
+    domain, views = request.match_info["domain"], request.app[VIEWS]
+    site = await get_site(views, domain)
+    if site is None or site.view.organization_id != organization_id:
+        await wait_for_head(request.app[STORE], views)  # it may have been created a moment ago
+        site = await get_site(views, domain)
+    if site is None or site.view.organization_id != organization_id:
+        raise NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
+    return site

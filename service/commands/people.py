@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from eventstore import Append, EventStore, Metadata, Views, WrongExpectedVersion, execute, load, plan
-from service.domain.access.members import GiveRole, RemoveRole, Role
+from service.domain.access.members import NOT_A_MEMBER, PERSON_NOT_FOUND, GiveRole, RemoveRole, Role
 from service.domain.access.people import (
     AddPerson,
     MakeSignInLink,
@@ -126,7 +126,7 @@ async def change_role(store: EventStore, organization_id: str, person_id: str, r
     """Give someone of an organization another role. Raises NotFound, and Conflict ``last_owner``."""
     members = await load(store, MEMBERS, organization_id)
     if person_id not in members.state.roles:
-        raise NotFound("Person not found in this organization. Look at the list of its people.")
+        raise NotFound(NOT_A_MEMBER, code=PERSON_NOT_FOUND)
     change = GiveRole(person_id, role, now())
     return (await execute(store, MEMBERS, organization_id, change, metadata=metadata)).position
 
@@ -177,7 +177,7 @@ async def make_members_link(
     await views.catch_up()
     person = await get_person(views, person_id)
     if person is None or all(one.organization_id != organization_id for one in person.roles):
-        raise NotFound("Person not found in this organization. Look at the list of its people.")
+        raise NotFound(NOT_A_MEMBER, code=PERSON_NOT_FOUND)
     if not is_of_one(person):
         raise Forbidden(
             "This person also has rights outside of this organization, so only the operator can make a sign-in link: "
@@ -228,7 +228,7 @@ async def _append(store: EventStore, planned: Callable[[], Awaitable[list[Append
 
 
 def _not_found(person_id: str) -> NotFound:
-    return NotFound(f"Person not found: {person_id}. List them: docsmith person list")
+    return NotFound(f"Person not found: {person_id}. List them: docsmith person list", code=PERSON_NOT_FOUND)
 
 
 def _digest(secret: str) -> str:

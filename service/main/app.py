@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from service.adapters.hosted.git_http import git_routes
-from service.domain.access.names import Names
+from service.domain.access.names import Names, link_base
 from service.main.hosted_events import HostedEvents
 from service.main.listening import socket_of
 from service.main.parts import Parts
@@ -48,7 +48,7 @@ from service.web.http.app_keys import (
 )
 from service.web.http.entrance import Entrance
 from service.web.http.hosts import NAMES
-from service.web.http.people import PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
+from service.web.http.people import LINK_BASE, PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
 from service.web.http.problems import ERROR_PAGE, MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference
 from service.web.pages.problem_pages import error_page
@@ -85,7 +85,8 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[ERROR_PAGE] = error_page
     app[PEOPLE_DIRECTORY], app[SESSIONS] = parts.people, parts.sessions
     server = runtime.settings.server
-    app[NAMES], app[USER_HEADER] = Names(server.public_url.rstrip("/"), server.host), server.user_header
+    names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
+    app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (

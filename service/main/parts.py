@@ -67,6 +67,7 @@ class Parts:
     ) -> None:
         settings = runtime.settings
         self.runtime, self.instance, self.models = runtime, instance, models
+        self.address = address
         self.closing = asyncio.Event()
         """Set when the service begins to stop."""
         self.data_folder = DataFolderWatch(runtime.data, runtime.store)

@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from eventstore import EventStore, RecordedEvent, Views
-from service.domain.access.members import Role, RoleGiven, RoleRemoved, is_at_least
+from service.domain.access.members import NOT_A_MEMBER, PERSON_NOT_FOUND, Role, RoleGiven, RoleRemoved, is_at_least
 from service.domain.access.people import (
     SESSION_LIFETIME,
     OperatorGiven,
@@ -21,10 +21,10 @@ from service.domain.access.people import (
     SignInLinkMade,
     SignInMethod,
 )
-from service.domain.errors import Forbidden
+from service.domain.errors import Forbidden, NotFound
 from service.domain.times import timestamp_from
 from service.streams import MEMBERS, PEOPLE, decoded
-from service.views.people import MemberView, OrganizationRoleView, PersonView
+from service.views.people import MemberList, MemberView, OrganizationRoleView, PersonView
 
 _MEMBERS = (
     "SELECT m.organization_id, m.role, m.given_at, p.id, p.email, p.name, p.signed_in_at"
@@ -38,9 +38,21 @@ async def list_members(views: Views, organization_id: str) -> list[MemberView]:
     return [_member(row) for row in rows]
 
 
-async def get_member(views: Views, organization_id: str, person_id: str) -> MemberView | None:
+async def members_page(views: Views, organization_id: str, *, limit: int, cursor: str | None) -> MemberList:
+    """Return some of an organization's people, by email; those after the person whose id is the cursor."""
+    after = " AND (p.email, p.id) > (SELECT email, id FROM people WHERE id = ?)" if cursor else ""
+    parameters = (organization_id, *((cursor,) if cursor else ()), limit + 1)
+    rows = await views.query(f"{_MEMBERS}{after} ORDER BY p.email, p.id LIMIT ?", parameters)
+    more = str(rows[limit - 1]["id"]) if len(rows) > limit else None
+    return MemberList(tuple(_member(row) for row in rows[:limit]), more)
+
+
+async def member_of(views: Views, organization_id: str, person_id: str) -> MemberView:
+    """Return a person of an organization. Raise NotFound."""
     row = await views.query_one(f"{_MEMBERS} AND m.person_id = ?", (organization_id, person_id))
-    return _member(row) if row else None
+    if row is None:
+        raise NotFound(NOT_A_MEMBER, code=PERSON_NOT_FOUND)
+    return _member(row)
 
 
 async def list_people(views: Views) -> list[PersonView]:

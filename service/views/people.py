@@ -23,6 +23,19 @@ class MemberView(Struct, frozen=True, rename="camel"):
     signed_in_at: Annotated[Timestamp | None, described("When the person last signed in; null for never.")]
 
 
+class InvitedView(MemberView, frozen=True, rename="camel", kw_only=True):
+    """A person, with a link that signs them in."""
+
+    sign_in_link: Annotated[str, described("Signs the person in, once, within 15 minutes. It is shown this once.")]
+
+
+class MemberList(Struct, frozen=True, rename="camel"):
+    """Some of an organization's people, by email."""
+
+    people: Annotated[tuple[MemberView, ...], described("The people.")]
+    next_cursor: Annotated[str | None, described("Send it back as `cursor` for the next ones; null at the end.")]
+
+
 class OrganizationRoleView(Struct, frozen=True, rename="camel"):
     """A role of a person in one organization."""
 

@@ -18,6 +18,9 @@ ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
 MAX_MEMBERS = 1_000
 """Limit for one organization: all of them are in memory, and in one stream."""
 
+PERSON_NOT_FOUND = "person_not_found"
+NOT_A_MEMBER = "Person not found in this organization. Look at the list of its people."
+
 
 def is_at_least(role: Role, least: Role) -> bool:
     return ROLES.index(role) >= ROLES.index(least)
@@ -74,7 +77,7 @@ def decide(command: MemberCommand, members: Members) -> list[MemberEvent]:
             return [RoleGiven(person_id, role, now)]
         case RemoveRole(person_id=person_id, now=now):
             if person_id not in roles:
-                raise NotFound("Person not found in this organization. Look at the list of its people.")
+                raise NotFound(NOT_A_MEMBER, code=PERSON_NOT_FOUND)
             _require_other_owner(roles, person_id)
             return [RoleRemoved(person_id, now)]
         case _:

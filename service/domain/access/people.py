@@ -142,7 +142,7 @@ def decide(command: PersonCommand, state: PersonState) -> list[PersonEvent]:
         case SignIn(method="link"), Absent():
             raise Unauthorized(LINK_NOT_VALID, code="link_not_valid")
         case _, Absent():
-            raise NotFound("Person not found. List the people to see who there is.")
+            raise NotFound("Person not found. List the people to see their ids.", code="person_not_found")
         case RenamePerson(name=name, now=now), Person():
             name = checked_name(name)
             return [PersonRenamed(name, now)] if name != state.name else []

@@ -37,6 +37,7 @@ PATH_PARAMETERS = {
         Parameter("id", "The job's id.", where="path"),
         Parameter("chatId", "The `id` that the chat's requests carry in their body.", where="path"),
         Parameter("keyId", "The key's id.", where="path"),
+        Parameter("personId", "The person's id.", where="path"),
         Parameter("webhookId", "The webhook's id.", where="path"),
         Parameter("deliveryId", "The delivery's id: the `webhook-id` that was sent.", where="path"),
         Parameter("threadId", "The thread's id, or that of a question in it.", where="path"),

@@ -4,7 +4,7 @@ A browser sends its cookie by itself. So what changes something is also checked 
 for every route that calls this module. A session opens pages only, never the API: nothing there calls this module.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp import hdrs, web
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from eventstore import Metadata
 from service.domain.access.callers import address_of, is_within
 from service.domain.access.members import Role, is_at_least
+from service.domain.access.names import HTTPS_REQUIRED
 from service.domain.errors import Forbidden, NotFound
 from service.ports.sessions import StoredSession
 from service.queries.organizations import get_organization
@@ -40,6 +41,8 @@ SYSTEMS = (
 
 SESSIONS: web.AppKey[Sessions] = web.AppKey("SESSIONS")
 PEOPLE_DIRECTORY: web.AppKey[PeopleDirectory] = web.AppKey("PEOPLE_DIRECTORY")
+LINK_BASE: web.AppKey[Callable[[], str | None]] = web.AppKey("LINK_BASE")
+"""The address that sign-in links begin with; None where no one could sign in by any."""
 USER_HEADER: web.AppKey[str] = web.AppKey("USER_HEADER")
 """The header in which trusted proxies name the person; empty: in none."""
 
@@ -135,6 +138,20 @@ async def operator(request: web.Request) -> SignedIn:
             code="operator_only",
         )
     return person
+
+
+async def settle(request: web.Request) -> None:
+    """Wait until what was recorded shows: in the read models, and in the sessions that it has ended."""
+    await wait_for_head(request.app[STORE], request.app[VIEWS])
+    await request.app[SESSIONS].settle()
+
+
+def sign_in_link(request: web.Request, secret: str) -> str:
+    """Return the whole link for a secret. Raise Forbidden ``https_required`` where no one could sign in by any."""
+    base = request.app[LINK_BASE]()
+    if base is None:
+        raise Forbidden(HTTPS_REQUIRED, code="https_required")
+    return f"{base}/sign-in#{secret}"
 
 
 def metadata(request: web.Request) -> Metadata:

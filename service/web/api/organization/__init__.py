@@ -1,6 +1,6 @@
-"""What an admin key opens of its organization as a whole: projects, sites, keys, webhooks, usage."""
+"""The operations on an organization, for its admin keys: projects, sites, people, keys, webhooks, usage."""
 
-from service.web.api.organization import keys, projects, sites, usage, webhooks
+from service.web.api.organization import keys, people, projects, sites, usage, webhooks
 
-MODULES = (projects, sites, keys, webhooks, usage)
+MODULES = (projects, sites, people, keys, webhooks, usage)
 """In the order of the description."""

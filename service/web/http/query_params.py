@@ -42,5 +42,13 @@ def whole_param(request: web.Request, name: str, default: int, *, least: int, mo
     return number
 
 
+def id_cursor(request: web.Request) -> str | None:
+    """Return the query's cursor where it is an id. Raise Invalid."""
+    cursor = query_param(request, "cursor")
+    if cursor is not None and (len(cursor) != 32 or not set(cursor) <= set("0123456789abcdef")):
+        raise bad_query("cursor", "is the nextCursor of an earlier answer")
+    return cursor
+
+
 def bad_query(name: str, rule: str) -> Invalid:
     return Invalid(f"The query's {name} {rule}.", problems=((f"?{name}", rule),))

@@ -20,7 +20,7 @@ from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import admin_key
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
-from service.web.http.query_params import bad_query, query_param, whole_param
+from service.web.http.query_params import id_cursor, whole_param
 from service.web.http.schemas import NOT_BLANK
 
 MAX_LISTED, LISTED = 100, 50
@@ -206,9 +206,3 @@ async def post_key_revoke(request: web.Request) -> web.Response:
     return json_response(await key_of(views, organization_id, key_id))
 
 
-def id_cursor(request: web.Request) -> str | None:
-    """Return the query's cursor where it is an id. Raise Invalid."""
-    cursor = query_param(request, "cursor")
-    if cursor is not None and (len(cursor) != 32 or not set(cursor) <= set("0123456789abcdef")):
-        raise bad_query("cursor", "is the nextCursor of an earlier answer")
-    return cursor

@@ -204,5 +204,3 @@ async def post_key_revoke(request: web.Request) -> web.Response:
     await revoke_key(store, key_id, metadata_of(request))
     await wait_for_head(store, views)
     return json_response(await key_of(views, organization_id, key_id))
-
-

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from eventstore import EventStore, Metadata, SubjectErased, Views, execute, load, plan
 from service.commands.idempotency import record_once
 from service.domain.access.idempotency import ClaimRequest, fingerprint_of
-from service.domain.jobs.decider import Absent, ReceiveComment, RecordAnswer
+from service.domain.errors import NotFound
+from service.domain.jobs.comments import CommentSource
+from service.domain.jobs.decider import Absent, AddMessage, ReceiveComment, RecordAnswer
 from service.ports.review_host import Comment
 from service.queries.jobs import jobs_of_pull_request
 from service.runtime.system import new_id, now
@@ -44,6 +46,25 @@ async def receive_comment(
         except SubjectErased:
             continue
         return
+
+
+async def comment_on_page(
+    store: EventStore, views: Views, project_id: str, comment: CommentSource, text: str, metadata: Metadata
+) -> None:
+    """Send a comment from the page of a pull request to its newest job that was not erased; a known one does nothing.
+
+    Raises NotFound without such a job, Invalid, Conflict (``too_many_messages``).
+    """
+    key = f"\ncomment {comment.number} {comment.id}"
+    for job_id in reversed(await jobs_of_pull_request(views, project_id, comment.number)):
+        claim = ClaimRequest(project_id, job_id, fingerprint_of(key, b""), now())
+        planned = partial(plan, store, JOBS, job_id, AddMessage(text, now(), comment), metadata=metadata)
+        try:
+            await record_once(store, key, claim, planned, metadata)
+        except SubjectErased:
+            continue
+        return
+    raise NotFound("The pull request has no job that could read a comment. Create a job.", code="job_not_found")
 
 
 async def record_answer(store: EventStore, job_id: str, answer: RecordAnswer, metadata: Metadata) -> None:

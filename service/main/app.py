@@ -52,6 +52,7 @@ from service.web.http.people import LINK_BASE, PEOPLE_DIRECTORY, SESSIONS, USER_
 from service.web.http.problems import ERROR_PAGE, MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference
 from service.web.pages.problem_pages import error_page
+from service.web.pages.pull_request_rights import ACT_BY_LINK
 
 
 def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) -> web.Application:
@@ -74,6 +75,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[COST_BOUNDS] = lambda: parts.spending.bounds
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
     app[hosted.HOSTED] = parts.hosted
+    app[ACT_BY_LINK] = runtime.settings.hosted.act_by_link
     app[hosted.PAGE_TURNS] = hosted.page_turns(parts.metrics.count_bound)
     app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
         runtime.views, project_id, number

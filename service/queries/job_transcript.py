@@ -4,14 +4,12 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 import msgspec
-from msgspec import Struct
 
 from eventstore import EventStore, RecordedEvent, Views
-from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import JobCompleted, JobFailed, MessageAdded, Todo
 from service.queries.jobs import jobs_of_pull_request
 from service.streams import JOBS, decoded
-from service.views.job_transcript import Transcript, TranscriptEntry, TranscriptReader
+from service.views.job_transcript import PageComment, Transcript, TranscriptEntry, TranscriptReader
 
 MAX_EVENTS = 600
 """Events of one page; about half of them are steps."""
@@ -57,16 +55,6 @@ async def read_plan(views: Views, job_id: str) -> tuple[Todo, ...]:
     """Return the agent's plan as it is now."""
     row = await views.query_one("SELECT todos FROM jobs WHERE id = ?", (job_id,))
     return msgspec.json.decode(row["todos"], type=tuple[Todo, ...]) if row else ()
-
-
-class PageComment(Struct, frozen=True):
-    """A comment on a pull request that became a message to its job."""
-
-    comment: CommentSource
-    text: str
-    added_at: str
-    is_answered: bool
-    """The job has ended since."""
 
 
 async def comments_of(store: EventStore, views: Views, project_id: str, number: int) -> list[PageComment]:

@@ -144,6 +144,8 @@ class HostedSection(Struct, frozen=True, forbid_unknown_fields=True):
 
     allow_force_push: bool = False
     """Whether a push to the default branch may remove commits from it."""
+    act_by_link: bool = False
+    """Whether anyone who has the link of a pull request may merge and close it, without signing in."""
 
 
 class WebhooksSection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import (
     BaseMerged,
     ChecksReported,
@@ -40,6 +41,16 @@ class Transcript(Struct, frozen=True):
     """The position of the last event that was read."""
     earlier: int | None
     """Version of the stream before which there are more; None when there are none."""
+
+
+class PageComment(Struct, frozen=True):
+    """A comment on a pull request that became a message to its job."""
+
+    comment: CommentSource
+    text: str
+    added_at: str
+    is_answered: bool
+    """The job has ended since."""
 
 
 class TranscriptReader(StepReader):

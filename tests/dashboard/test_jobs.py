@@ -20,7 +20,7 @@ async def text_of(client, path, status=200):
         return await response.text()
 
 
-async def post(client, path, status=303, **fields):
+async def post(client, path, status=303, /, **fields):
     async with client.post(path, data=fields, headers=SAME_ORIGIN, allow_redirects=False) as response:
         assert response.status == status, await response.text()
         return response.headers.get("Location", ""), await response.text()
@@ -52,7 +52,7 @@ async def test_editor_gives_a_job_follows_it_and_merges(editor, viewer, service)
     assert "Ready for review" in await text_of(viewer, f"{jobs_of(service)}?only=review")
     await post(editor, f"{path}/merge")
     assert "Merged" in await text_of(viewer, path)
-    refused = await post(editor, f"{path}/retry", status=409)
+    refused = await post(editor, f"{path}/retry", 409)
     assert "The job has not failed." in refused[1]
 
 
@@ -82,14 +82,14 @@ async def test_job_that_has_ended_goes_on_with_a_message(editor, service):
 )
 async def test_form_that_cannot_be_keeps_its_words(editor, service, fields, words):
     values = {"project": service.project_id, "context": "Kept words", **fields}
-    _, page = await post(editor, f"{jobs_of(service)}/new", status=400, **values)
+    _, page = await post(editor, f"{jobs_of(service)}/new", 400, **values)
     assert words in page
     assert "Kept words" in page
 
 
 async def test_call_shown_as_curl_creates_the_job(editor, service):
     fields = {"project": service.project_id, "prompt": "Look at 'kites'", "context": "One", "show": "curl"}
-    _, page = await post(editor, f"{jobs_of(service)}/new", status=200, **fields)
+    _, page = await post(editor, f"{jobs_of(service)}/new", 200, **fields)
     command = re.search(r"curl -sS.*?(?=</code>)", page, re.DOTALL)[0]
     for entity, character in (("&#34;", '"'), ("&#39;", "'"), ("&amp;", "&")):
         command = command.replace(entity, character)

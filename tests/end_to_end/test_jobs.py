@@ -119,10 +119,11 @@ async def test_reconnecting_after_the_last_event_ends_at_once(http, service):
 async def test_a_merge_is_recorded_and_indexed(http, service):
     job = await create_job(http, service, 'Create a page zebra.md with title "Zebra" and text "Zebras have stripes."')
     await job_events(http, service, job["id"])
-    link = (await get_job(http, service, job["id"]))["prLink"]
-    async with http.post(f"{link}/merge", headers={"Sec-Fetch-Site": "same-origin"}) as response:
+    merge = f"{service.url}/v2/agent/{service.project_id}/job/{job['id']}/merge"
+    async with http.post(merge, headers=service.admin) as response:
         assert response.status == 200, await response.text()
-        assert "Merged" in await response.text()
+    async with http.get((await get_job(http, service, job["id"]))["prLink"]) as page:
+        assert "Merged" in await page.text()
     shown = service.cli("audit", "show", "--stream", f"job-{job['id']}")
     assert [event["type"] for event in shown["events"]][-1] == "pull-request-closed"
     assert shown["events"][-1]["data"]["outcome"] == "merged"

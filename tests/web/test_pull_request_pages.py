@@ -30,6 +30,7 @@ from service.web.http import hosted as hosted_requests
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.entrance import Entrance
 from service.web.pages import pull_requests
+from service.web.pages.pull_request_rights import ACT_BY_LINK
 from service.web.pages.rendering import safe_markdown
 from tests.patches import hunks_of
 
@@ -183,6 +184,7 @@ def app(hosted, closed, counted):
     app[hosted_requests.PULL_REQUEST_CLOSED] = record
     app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
     app[pull_requests.PULL_REQUEST_STEPS] = hosted.steps_of
+    app[ACT_BY_LINK] = True
     app.add_routes(pull_requests.routes)
     return app
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from service.markup.pages import is_markdown
 from service.ports.code_host import Diffed, PullRequestFile, PullRequestPage, PullRequestTexts
+from service.views.job_transcript import PageComment
 from service.web.pages.diffs import Hunk, Marking, rows_of
 from service.web.pages.rendered_pages import RenderedPage, render
 from service.web.pages.rendering import rendered
@@ -50,7 +51,38 @@ class Place(Struct, frozen=True):
     name: str
 
 
-def make_page(page: PullRequestPage, place: Place, refusal: str, errors: int = 0) -> Made:
+class Rights(Struct, frozen=True):
+    """What the reader of a pull request's page may do there."""
+
+    may_decide: bool = False
+    """Merge it and close it."""
+    may_comment: bool = False
+    is_signed_in: bool = False
+    name: str = ""
+    organization_id: str = ""
+    """The project's, for its members; else empty."""
+
+
+class Talk(Struct, frozen=True):
+    """What the reader may do, and what was said so far, for members of the organization."""
+
+    rights: Rights = Rights()
+    comments: Sequence[PageComment] = ()
+    form: str = ""
+    """Names the forms of this page: one that is sent twice counts once."""
+    job_id: str = ""
+    """The newest job of the pull request, for members of the organization."""
+    path: str = ""
+    """The page's path from the root."""
+
+
+def make_page(
+    page: PullRequestPage,
+    place: Place,
+    refusal: str,
+    errors: int = 0,
+    talk: Talk = Talk(),  # noqa: B008  (frozen)
+) -> Made:
     """Return the page; ``errors`` is the number of those that the checks see in the changes."""
     marking = Marking()
     files = [_view(number, file, marking) for number, file in enumerate(page.files, start=page.first_file)]
@@ -72,6 +104,8 @@ def make_page(page: PullRequestPage, place: Place, refusal: str, errors: int = 0
         unmarked=marking.unmarked,
         refusal=refusal,
         errors=errors,
+        talk=talk,
+        rights=talk.rights,
     )
     return Made(html, marking.unmarked)
 

@@ -1,29 +1,41 @@
-"""The embedded code host's pages: a pull request to read, merge or close, without an account and without a script.
+"""The embedded code host's pages: a pull request to read, discuss, merge or close, without a script.
 
-Anyone who has the address may act: its token is the capability, and nothing else is required. A form that another site
-posts is refused all the same.
+Anyone who has the address may read: its token is the capability. An editor of the project's organization who is signed
+in may act; by a setting everyone with the address may merge and close. A form that another site posts is refused.
 
 The compared files were written by others, so they are read, and rendered as HTML, in child processes with limits; each
 project has a share of these. Long files have pages of their own, which a browser loads when they are opened:
 frames with ``loading=lazy`` in closed ``details``, so that the page stays without a script.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from hashlib import sha256
 from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
 
-from eventstore import Metadata
+from service.commands.reviews import comment_on_page
 from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
+from service.domain.jobs.comments import CommentSource
+from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
 from service.ports.code_host import PullRequestPage
+from service.queries.job_transcript import comments_of
+from service.queries.jobs import jobs_of_pull_request
+from service.queries.read_models import wait_for_head
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
+from service.runtime.system import new_id, now
 from service.views.job_steps import JobSteps
-from service.web.http.app_keys import COUNT_BOUND
+from service.views.job_transcript import PageComment
+from service.web.http.app_keys import COUNT_BOUND, STORE, VIEWS
+from service.web.http.forms import read_form
 from service.web.http.hosted import HOSTED, PAGE_TURNS, PullRequestAddress, Verb, act_on_pull_request
+from service.web.http.limits import metered_for_person
 from service.web.pages.html import SECURITY_HEADERS, asset, html_page, html_response, message_page, way_up
-from service.web.pages.pull_request_views import Made, Place, make_file, make_page, make_rendered
+from service.web.pages.pull_request_rights import actor_of, rights_of
+from service.web.pages.pull_request_views import Made, Place, Rights, Talk, make_file, make_page, make_rendered
 
 log = structlog.get_logger()
 
@@ -32,6 +44,9 @@ PULL_REQUEST_ERRORS: web.AppKey[Callable[[str, int], Awaitable[int]]] = web.AppK
 
 PULL_REQUEST_STEPS: web.AppKey[Callable[[str, int], Awaitable[JobSteps | None]]] = web.AppKey("PULL_REQUEST_STEPS")
 """The steps of the job behind a pull request of a project, by its number; None when no job made it."""
+
+MAX_PATH = 1_000
+LINE = r"[1-9][0-9]{0,6}"
 
 MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
 """For a page's HTML, on a machine that has much else to do: it takes less than a second."""
@@ -127,6 +142,65 @@ async def merge(request: web.Request) -> web.Response:
     return await _in_turn(request, partial(_act, request, "merge"))
 
 
+@routes.post(PATH + "/comment")
+async def comment(request: web.Request) -> web.Response:
+    """A message to the job of the pull request, about one of its files or all of it."""
+    form = await read_form(request)
+    line = form.get("line", "")
+    path = form.get("path", "")[:MAX_PATH]
+    if not form.get("text") or len(form["text"]) > MAX_PROMPT_CHARACTERS or (line and not re.fullmatch(LINE, line)):
+        return message_page(
+            request,
+            status=400,
+            title="Not sent",
+            text=f"A comment has 1 to {MAX_PROMPT_CHARACTERS:,} characters, and its line is a number. Go back and"
+            " correct it.",
+        )
+    where = (path, int(line)) if path and line else (path, None)
+    return await _in_turn(request, partial(_commented, request, form["text"], form.get("form", ""), where))
+
+
+@routes.post(PATH + "/resolve")
+async def resolve(request: web.Request) -> web.Response:
+    """Have the job merge the documentation's branch, or correct what the checks found."""
+    form = await read_form(request)
+
+    async def answer() -> web.Response:
+        page = await request.app[HOSTED].page(*_address(request))
+        text = "Correct the errors that the checks found." if form.get("what") == "errors" else None
+        return await _commented(request, text or f"Merge {page.pull_request.base}", form.get("form", ""), ("", None))
+
+    return await _in_turn(request, answer)
+
+
+async def _commented(request: web.Request, text: str, form: str, where: tuple[str, int | None]) -> web.Response:
+    address = _address(request)
+    rights = await rights_of(request, address.project_id)
+    if not rights.may_comment:
+        return _not_allowed(request, rights)
+    sent = sha256(f"{form or new_id()}\n{where}\n{text}".encode()).hexdigest()[:32]
+    path, line = where
+    source = CommentSource(
+        f"page-{sent}", now().isoformat(), rights.name, path=path, first_line=line, last_line=line,
+        number=address.number,
+    )  # fmt: skip
+    store = metered_for_person(request, rights.organization_id, address.project_id)
+    views, by = request.app[VIEWS], actor_of(request, rights)
+    try:
+        await comment_on_page(store, views, address.project_id, source, text, by)
+    except Conflict as refusal:
+        page = await request.app[HOSTED].page(*address)
+        return await _shown(request, page, status=409, refusal=str(refusal))
+    raise web.HTTPSeeOther(f"../{address.number}-{address.token}#comments", headers={"Cache-Control": "no-store"})
+
+
+def _not_allowed(request: web.Request, rights: Rights) -> web.Response:
+    text = "Your role in the organization of this project is too low: it takes an editor. Ask an owner."
+    if not rights.is_signed_in:
+        text = "This takes an editor of the organization who is signed in. Sign in, then open the pull request again."
+    return message_page(request, status=403, title="Not allowed", text=text)
+
+
 @routes.post(PATH + "/close")
 async def close(request: web.Request) -> web.Response:
     return await _in_turn(request, partial(_act, request, "close"))
@@ -174,8 +248,11 @@ async def _in_turn(
 
 async def _act(request: web.Request, verb: Verb) -> web.Response:
     address = _address(request)
+    rights = await rights_of(request, address.project_id)
+    if not rights.may_decide:
+        return _not_allowed(request, rights)
     try:
-        await act_on_pull_request(request, address, verb, Metadata())
+        await act_on_pull_request(request, address, verb, actor_of(request, rights))
     except Conflict as refusal:
         page = await request.app[HOSTED].page(*address)
         return await _shown(request, page, status=409, refusal=str(refusal))
@@ -204,9 +281,17 @@ async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 2
     if page.truncated:
         request.app[COUNT_BOUND]("diff_files")
     place = _place(request, "" if request.method in ("GET", "HEAD") else "../")
-    project_id, number, _ = _address(request)
+    project_id, number, token = _address(request)
     errors = await request.app[PULL_REQUEST_ERRORS](project_id, number)
-    return await _made(request, make_page, page, place, refusal, errors, status=status, headers=FILES_WITHIN)
+    rights = await rights_of(request, project_id)
+    comments: list[PageComment] = []
+    jobs: list[str] = []
+    if rights.organization_id:
+        await wait_for_head(request.app[STORE], request.app[VIEWS])
+        comments = await comments_of(request.app[STORE], request.app[VIEWS], project_id, number)
+        jobs = await jobs_of_pull_request(request.app[VIEWS], project_id, number)
+    talk = Talk(rights, comments, new_id(), jobs[-1] if jobs else "", f"/hosted/{project_id}/pulls/{number}-{token}")
+    return await _made(request, make_page, page, place, refusal, errors, talk, status=status, headers=FILES_WITHIN)
 
 
 def _place(request: web.Request, actions: str) -> Place:

@@ -34,15 +34,20 @@ class CreatedKey(Struct, frozen=True):
     """Shown this once."""
 
 
-async def create_key(store: EventStore, views: Views, new: NewKey, metadata: Metadata) -> CreatedKey:
-    """Raises Invalid, and NotFound when the organization, or a site of it, is not there."""
+async def create_key(
+    store: EventStore, views: Views, new: NewKey, metadata: Metadata, *, key_id: str = ""
+) -> CreatedKey:
+    """Create a key, with an id that the caller chose so that a repeat creates no second one.
+
+    Raise Invalid, NotFound when the organization, or a site of it, is not there, and Conflict when the id is used.
+    """
     if await get_organization(views, new.organization_id) is None:
         raise NotFound(f"Organization not found: {new.organization_id}. List them with: docsmith organization list")
     for domain in new.domains:
         site = await get_site(views, domain)
         if site is None or site.view.organization_id != new.organization_id:
             raise NotFound(f"Site not found: {domain}. List them with: docsmith project list")
-    key_id, token = new_id(), new_key_token(new.kind)
+    key_id, token = key_id or new_id(), new_key_token(new.kind)
     await execute(store, KEYS, key_id, CreateKey(**asdict(new), token=token, now=now()), metadata=metadata)
     return CreatedKey(key_id, token)
 

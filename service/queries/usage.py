@@ -57,7 +57,7 @@ async def key_times(views: Views, since: int, until: int, version: int) -> list[
 
 
 async def usage_by_day(views: Views, organization_id: str, last: date, days: int) -> tuple[UsageDayView, ...]:
-    """Return the requests of each of so many days, up to the last one; also of days without any."""
+    """Return the requests of each of the days up to the last one; also of days without any."""
     first = last - timedelta(days=days - 1)
     rows = await views.query(
         "SELECT day, sum(requests) FILTER (WHERE api = 'assistant'), sum(requests) FILTER (WHERE api = 'agent')"

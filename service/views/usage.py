@@ -39,7 +39,7 @@ class UsageOfView(Struct, frozen=True):
 
 
 class UsageView(Struct, frozen=True):
-    """What an organization used, and its limits."""
+    """The use of an organization, and its limits."""
 
     limits: Annotated[
         tuple[LimitView, ...],

@@ -5,6 +5,7 @@ from service.web.dashboard import (
     gaps,
     job,
     jobs,
+    keys,
     overview,
     questions,
     sign_in,
@@ -16,6 +17,7 @@ MODULES = (
     gaps,
     jobs,
     job,  # after jobs: its address would match theirs
+    keys,
     overview,
     questions,
     sign_in,

@@ -144,11 +144,11 @@ async def post_key(request: web.Request) -> web.Response:
     return json_response(created, status=201)
 
 
-async def created_key(request: web.Request, new: NewKey) -> CreatedKeyView:
-    """Create a key, and return it with its secret part. Raise Invalid."""
+async def created_key(request: web.Request, new: NewKey, *, key_id: str = "") -> CreatedKeyView:
+    """Create a key, and return it with its secret part. Raise Invalid, and Conflict when the id is used."""
     store, views = request.app[STORE], request.app[VIEWS]
     try:
-        created = await create_key(store, views, new, metadata_of(request))
+        created = await create_key(store, views, new, metadata_of(request), key_id=key_id)
     except NotFound as error:  # a name in the body, not in the address
         raise Invalid(str(error), problems=(("$.domains", str(error)),)) from error
     await wait_for_head(store, views)

@@ -65,7 +65,7 @@ async def show_usage(request: web.Request) -> web.Response:
 
 
 async def usage_of(request: web.Request, organization_id: str, days: int) -> UsageView:
-    """Return the use of an organization in so many days, today included."""
+    """Return the use of an organization in the last days, today included."""
     views, today = request.app[VIEWS], now().date()
     keys = await usage_by_key(views, organization_id, today, days)
     projects = await usage_by_project(views, organization_id, today, days)

@@ -37,7 +37,7 @@ not show the answer, say what is missing instead of guessing.{pages}"""
 
 
 class GapQuery(Struct, frozen=True):
-    """Whose gaps, and of which period; None for all projects."""
+    """A choice of gaps: of an organization, in a period; None for all projects."""
 
     organization_id: str
     period: Period

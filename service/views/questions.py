@@ -146,6 +146,14 @@ class ExampleView(Struct, frozen=True, rename="camel"):
     timestamp: Annotated[Timestamp, described("When it was asked.")]
 
 
+class ErasedThreadView(Struct, frozen=True, rename="camel"):
+    """A conversation whose text is erased."""
+
+    thread_id: Annotated[str, described("The thread's id.")]
+    position: Annotated[int, described("The position of the record of it in the log.")]
+    again: Annotated[bool, described("Whether it was erased before.")]
+
+
 class UnansweredView(Struct, frozen=True, rename="camel"):
     """Questions that were worded alike, and that the documentation does not answer."""
 

@@ -112,3 +112,40 @@ async def test_readers_text_is_for_members_alone(outsider, nobody, base, asked):
             assert answer.status == 303
     assert (await posted(outsider, f"{base}/questions/{asked[ANSWERED]}/erase"))[0] == 404
     assert (await posted(nobody, f"{base}/questions/{asked[ANSWERED]}/erase"))[0] == 401
+
+
+async def answered(service, path, key="", **query):
+    headers = {"Authorization": f"Bearer {key or service.admin_key}"}
+    async with aiohttp.ClientSession(service.url, headers=headers) as client, client.get(path, params=query) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_api_has_what_the_pages_show(service, asked):
+    _, first = await answered(service, "/v2/questions", limit="1", caller="api")
+    _, second = await answered(service, "/v2/questions", limit="1", cursor=first["nextCursor"])
+    newest = [first["conversations"][0], second["conversations"][0]]
+    assert [one["threadId"] for one in newest] == [asked[ERASED], asked[UNANSWERED]]
+    assert (newest[1]["caller"], newest[1]["isGap"], newest[1]["projectId"]) == ("api", True, service.project_id)
+    _, answered_ones = await answered(service, "/v2/questions", outcome="answered", projectId=service.project_id)
+    assert [one["query"] for one in answered_ones["conversations"]] == [ANSWERED]
+    assert (await answered(service, "/v2/questions", outcome="good"))[0] == 400
+    _, thread = await answered(service, f"/v2/threads/{asked[ANSWERED]}")
+    assert thread["messages"][1]["sources"][0]["path"] == "retry.md"
+    _, found = await answered(service, "/v2/gaps", limit="50")
+    assert UNANSWERED in [gap["question"] for gap in found["gaps"]]
+    _, sums = await answered(service, "/v2/analytics", days="2")
+    assert (sums["totals"]["answered"], len(sums["days"])) == (1, 2)
+
+
+async def test_api_shows_and_erases_nothing_of_others(service, people, asked):
+    other = service.cli("key", "create", "--kind", "admin", "--organization", people.other_organization_id)["token"]
+    assert (await answered(service, "/v2/questions", other))[1]["conversations"] == []
+    assert (await answered(service, "/v2/gaps", other))[1]["gaps"] == []
+    assert (await answered(service, "/v2/analytics", other))[1]["totals"]["questions"] == 0
+    path = f"/v2/threads/{asked[ANSWERED]}"
+    assert (await answered(service, path, other))[0] == 404
+    headers = {"Authorization": f"Bearer {other}"}
+    async with (
+        aiohttp.ClientSession(service.url, headers=headers) as client, client.post(f"{path}/erase") as answer
+    ):  # fmt: skip
+        assert answer.status == 404

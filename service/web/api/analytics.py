@@ -233,7 +233,7 @@ routes = Routes()
 async def list_conversations(request: web.Request) -> web.StreamResponse:
     """Newest first. As CSV or JSON lines: all of the period, unless a limit is given."""
     project = await project_for(request)
-    period, resolution = _period(request), _one_of(request, "resolutionStatus", ("answered", "unanswered"))
+    period, resolution = period_of(request), one_of(request, "resolutionStatus", ("answered", "unanswered"))
 
     async def read(before: int, limit: int) -> Placed[ConversationView]:
         return await questions.list_questions(
@@ -256,7 +256,7 @@ async def list_conversations(request: web.Request) -> web.StreamResponse:
 )
 async def list_unanswered(request: web.Request) -> web.StreamResponse:
     """Return the questions that the documentation does not answer, the most frequent first."""
-    project, period = await project_for(request), _period(request)
+    project, period = await project_for(request), period_of(request)
 
     async def read(offset: int, limit: int) -> Placed[UnansweredView]:
         return await questions.list_unanswered(
@@ -278,7 +278,7 @@ async def list_unanswered(request: web.Request) -> web.StreamResponse:
 )
 async def summarize_checks(request: web.Request) -> web.Response:
     """Return the share of sentences that stand on passages, and the answers with the most that do not."""
-    project, period, limit = await project_for(request), _period(request), _limit(request)
+    project, period, limit = await project_for(request), period_of(request), limit_of(request)
     await _catch_up(request)
     found = await questions.summarize_checks(request.app[VIEWS], project.id, period, worst=limit or DEFAULT_ROWS)
     return web.Response(body=msgspec.json.encode(found), content_type="application/json")
@@ -316,7 +316,7 @@ async def show_thread(request: web.Request) -> web.StreamResponse:
 async def list_feedback(request: web.Request) -> web.StreamResponse:
     """Newest first."""
     project = await project_for(request)
-    period, rating = _period(request), _one_of(request, "rating", ("up", "down"))
+    period, rating = period_of(request), one_of(request, "rating", ("up", "down"))
 
     async def read(before: int, limit: int) -> Placed[RatedView]:
         return await questions.list_feedback(
@@ -340,8 +340,8 @@ class _Listing(Generic[V]):
         self._name, self._read, self._page, self._cells = name, read, page, cells
 
     async def answer(self, request: web.Request, start: int) -> web.StreamResponse:
-        form, limit = _format(request), _limit(request)
-        place = _cursor(request, start)
+        form, limit = _format(request), limit_of(request)
+        place = cursor_of(request, start)
         await _catch_up(request)
         if form == "json":
             body = await self._as_json(place, limit or DEFAULT_ROWS)
@@ -399,14 +399,14 @@ def _refused(name: str, sentence: str) -> Invalid:
     return Invalid(f"{name}: {sentence}", problems=((name, sentence),))
 
 
-def _one_of(request: web.Request, name: str, values: Sequence[str]) -> str | None:
+def one_of(request: web.Request, name: str, values: Sequence[str]) -> str | None:
     value = query_param(request, name)
     if value is not None and value not in values:
         raise _refused(name, f"is one of {', '.join(values)}")
     return value
 
 
-def _period(request: web.Request) -> Period:
+def period_of(request: web.Request) -> Period:
     start, end = (_moment(request, name) for name in ("dateFrom", "dateTo"))
     if start is not None and end is not None and start > end:
         raise _refused("dateTo", "is before dateFrom")
@@ -435,7 +435,7 @@ def _moment(request: web.Request, name: str) -> datetime | None:
         return at.replace(tzinfo=UTC)
 
 
-def _limit(request: web.Request) -> int | None:
+def limit_of(request: web.Request) -> int | None:
     text = query_param(request, "limit")
     limit = None if text is None else read_whole(text, least=1, most=MAX_ROWS)
     if text is not None and limit is None:
@@ -443,7 +443,7 @@ def _limit(request: web.Request) -> int | None:
     return limit
 
 
-def _cursor(request: web.Request, start: int) -> int:
+def cursor_of(request: web.Request, start: int) -> int:
     text = query_param(request, "cursor")
     if text is None:
         return start
@@ -453,7 +453,7 @@ def _cursor(request: web.Request, start: int) -> int:
 
 
 def _format(request: web.Request) -> Format:
-    named = _one_of(request, "format", ("json", "csv", "jsonl"))
+    named = one_of(request, "format", ("json", "csv", "jsonl"))
     if named is not None:
         return cast("Format", named)
     wanted = {part.partition(";")[0].strip().lower() for part in request.headers.get("Accept", "").split(",")}

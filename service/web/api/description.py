@@ -47,6 +47,10 @@ TAGS = (
         "The organization's documentation: repositories, code hosts, sites and their indexes. For admin keys.",
     ),
     Tag("Analytics", "Questions to a project's assistant, and readers' ratings of its replies. For admin keys."),
+    Tag(
+        "Readers",
+        "What readers ask an organization's assistants: questions, conversations, gaps and sums. For admin keys.",
+    ),
     Tag("Organization", "Keys, webhooks with their deliveries, and usage of an organization. For admin keys."),
     Tag(
         "Webhooks",

@@ -22,7 +22,7 @@ MAX_CURSOR = 18
 
 
 class Filters(Struct, frozen=True):
-    """What the address of a page chooses."""
+    """Choices that the address of a page makes."""
 
     days: str
     site: str

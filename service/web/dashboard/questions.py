@@ -33,7 +33,7 @@ from service.web.pages.rendering import safe_markdown, visible
 
 ROWS = 50
 MESSAGES = 40
-"""Of a conversation, on one page."""
+"""Messages of a conversation on one page."""
 MAX_RENDERED = 20_000
 """Characters of an answer that is shown as Markdown; a longer one is shown as it was written."""
 OUTCOMES = {"answered": "Answered", "unanswered": "Not answered", "failed": "No whole answer"}

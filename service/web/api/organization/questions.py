@@ -1,0 +1,275 @@
+"""What readers ask an organization's assistants: questions, conversations, gaps and sums, over all of its projects."""
+
+import asyncio
+from typing import Annotated, Any, cast, get_args
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from service.commands.erasures import erase_subject
+from service.domain.errors import NotFound
+from service.domain.threads.feedback import Rating
+from service.domain.threads.recorded_reply import Caller
+from service.queries.analytics import Days, read_analytics
+from service.queries.gaps import GapQuery
+from service.queries.questions import (
+    FIRST,
+    Outcome,
+    QuestionFilter,
+    catch_up_questions,
+    list_organization_questions,
+    project_of_thread,
+    read_transcript,
+)
+from service.runtime.system import now
+from service.streams import THREADS
+from service.views.analytics import AnalyticsView
+from service.views.gaps import GapsView
+from service.views.questions import ConversationsView, ErasedThreadView, TranscriptView
+from service.web.api.analytics import (
+    CONVERSATION_EXAMPLE,
+    CURSOR,
+    FROM,
+    TO,
+    TRANSCRIPT_EXAMPLE,
+    UNANSWERED_EXAMPLE,
+    cursor_of,
+    one_of,
+    period_of,
+)
+from service.web.api.feedback import EXAMPLE_THREAD_ID
+from service.web.api.operations import Answer, Parameter, Routes
+from service.web.http.access import admin_key
+from service.web.http.app_keys import GAP_READER, STORE, VIEWS
+from service.web.http.problems import json_response, metadata_of
+from service.web.http.query_params import query_param, whole_param
+
+MAX_LISTED, LISTED = 100, 50
+MAX_GAPS, GAPS = 50, 20
+MAX_DAYS, DAYS = 366, 30
+CALLERS = tuple(caller for caller in get_args(Caller) if caller)
+
+GAP_EXAMPLE: dict[str, Any] = {
+    "id": "2c26b46b68ffc68f",
+    "projectId": "5d0c8b1e",
+    "question": "How do I rotate a SAML certificate?",
+    "count": 12,
+    "wordings": 3,
+    "lastAskedAt": "2026-11-21T09:30:00.000Z",
+    "examples": UNANSWERED_EXAMPLE["examples"],
+    "pages": ["guides/saml.md"],
+    "prompt": "Readers asked the following, and the documentation does not answer it. …",
+    "jobId": None,
+}
+_COUNTS = {"questions": 120, "answered": 101, "unanswered": 14, "failed": 5, "up": 20, "down": 3}
+ANALYTICS_EXAMPLE: dict[str, Any] = {
+    "dateFrom": "2026-11-21",
+    "dateTo": "2026-11-21",
+    "totals": _COUNTS,
+    "days": [{"day": "2026-11-21", "counts": _COUNTS}],
+    "callers": [{"caller": "web", "questions": 120}],
+    "firstText": {"replies": 115, "medianMs": 750, "p95Ms": 2000},
+    "citedFrom": "2026-11-16",
+    "citedPages": [
+        {
+            "projectId": "5d0c8b1e",
+            "path": "guides/retries.md",
+            "title": "Retries",
+            "url": "/guides/retries",
+            "answers": 31,
+        }
+    ],
+    "spending": [
+        {
+            "keyId": "5b0f1d8f3a524b7a9c1e7d33019a8e6c",
+            "model": "builtin/extractive",
+            "replies": 120,
+            "inputTokens": 0,
+            "outputTokens": 0,
+            "costUsd": None,
+        }
+    ],
+}
+PROJECT = Parameter("projectId", "Only those of this project.", example="5d0c8b1e")
+
+routes = Routes()
+
+
+@routes.operation(
+    "GET",
+    "/v2/questions",
+    "listQuestions",
+    "Readers",
+    "List an organization's questions",
+    {
+        200: Answer(
+            "Questions with their answers, the newest first.",
+            ConversationsView,
+            example={"conversations": [CONVERSATION_EXAMPLE], "nextCursor": None, "hasMore": False},
+        )
+    },
+    parameters=(
+        FROM,
+        TO,
+        Parameter(
+            "limit",
+            f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.",
+            Annotated[int, Meta(ge=1, le=MAX_LISTED)],
+            example=LISTED,
+        ),
+        CURSOR,
+        PROJECT,
+        Parameter(
+            "outcome",
+            "Only questions with this outcome; `failed`: without a whole answer, since it failed, was stopped,"
+            " interrupted or filtered.",
+            Outcome,
+            example="unanswered",
+        ),
+        Parameter("rating", "Only questions whose answer was rated so.", Rating, example="down"),
+        Parameter("caller", "Only questions from this kind of client.", Caller, example="web"),
+    ),
+)
+async def list_questions(request: web.Request) -> web.Response:
+    """Over all projects of the key's organization."""
+    organization_id = (await admin_key(request)).state.organization_id
+    limit = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED)
+    only = QuestionFilter(
+        cast("Outcome | None", one_of(request, "outcome", get_args(Outcome))),
+        cast("Rating | None", one_of(request, "rating", get_args(Rating))),
+        cast("Caller | None", one_of(request, "caller", CALLERS)),
+        query_param(request, "projectId"),
+    )
+    period, before = period_of(request), cursor_of(request, FIRST)
+    await _catch_up(request)
+    found = await list_organization_questions(
+        request.app[VIEWS], organization_id, period, only, before=before, limit=limit + 1
+    )
+    has_more = len(found) > limit
+    views = tuple(view for _, view in found[:limit])
+    listed = ConversationsView(views, str(found[limit - 1][0]) if has_more else None, has_more)
+    body = await asyncio.to_thread(msgspec.json.encode, listed)
+    return web.Response(body=body, content_type="application/json")
+
+
+@routes.operation(
+    "GET",
+    "/v2/threads/{threadId}",
+    "getConversation",
+    "Readers",
+    "Read a conversation",
+    {200: Answer("Its transcript.", TranscriptView, example=TRANSCRIPT_EXAMPLE)},
+    errors={404: ("thread_not_found",)},
+)
+async def show_thread(request: web.Request) -> web.Response:
+    """By its id or that of a question in it."""
+    key = await admin_key(request)
+    await _catch_up(request)
+    found = await _transcript(request, key.state.organization_id)
+    body = await asyncio.to_thread(msgspec.json.encode, found)
+    return web.Response(body=body, content_type="application/json")
+
+
+@routes.operation(
+    "POST",
+    "/v2/threads/{threadId}/erase",
+    "eraseConversation",
+    "Readers",
+    "Erase a conversation",
+    {
+        200: Answer(
+            "Its text is gone.",
+            ErasedThreadView,
+            example={"threadId": EXAMPLE_THREAD_ID, "position": 4711, "again": False},
+        )
+    },
+    description="Deletes the key under which the log keeps what people typed in it, and the answers. That it took"
+    " place, and its outcome, stay. Safe to repeat.",
+    errors={404: ("thread_not_found",)},
+)
+async def erase_thread(request: web.Request) -> web.Response:
+    key = await admin_key(request)
+    await _catch_up(request)
+    thread = await _transcript(request, key.state.organization_id)
+    subject = THREADS.stream(thread.thread_id)
+    done = await erase_subject(request.app[STORE], request.app[VIEWS], subject, metadata_of(request))
+    return json_response(ErasedThreadView(thread.thread_id, done.position, done.again))
+
+
+@routes.operation(
+    "GET",
+    "/v2/gaps",
+    "listGaps",
+    "Readers",
+    "List an organization's gaps",
+    {
+        200: Answer(
+            "Groups of unanswered questions, the most frequent first.",
+            GapsView,
+            example={"gaps": [GAP_EXAMPLE], "nextCursor": None, "hasMore": False},
+        )
+    },
+    description="Questions that ask for the same thing, in other words too, are one gap. Create a job with a gap's"
+    " `prompt` to close it.",
+    parameters=(
+        FROM,
+        TO,
+        Parameter(
+            "limit",
+            f"How many at most, 1 to {MAX_GAPS}; {GAPS} when not given.",
+            Annotated[int, Meta(ge=1, le=MAX_GAPS)],
+            example=GAPS,
+        ),
+        CURSOR,
+        PROJECT,
+    ),
+)
+async def list_gaps(request: web.Request) -> web.Response:
+    organization_id = (await admin_key(request)).state.organization_id
+    limit = whole_param(request, "limit", GAPS, least=1, most=MAX_GAPS)
+    query = GapQuery(organization_id, period_of(request), query_param(request, "projectId"))
+    offset = cursor_of(request, 0)
+    await _catch_up(request)
+    found = await request.app[GAP_READER].list(query, limit=limit + 1, offset=offset)
+    has_more = len(found) > limit
+    shown = tuple(gap for _, gap in found[:limit])
+    return json_response(GapsView(shown, str(found[limit - 1][0]) if has_more else None, has_more))
+
+
+@routes.operation(
+    "GET",
+    "/v2/analytics",
+    "getAnalytics",
+    "Readers",
+    "Get an organization's analytics",
+    {200: Answer("The sums of the period.", AnalyticsView, example=ANALYTICS_EXAMPLE)},
+    parameters=(
+        Parameter(
+            "days",
+            f"How many days, today in UTC included, 1 to {MAX_DAYS}; {DAYS} when not given.",
+            Annotated[int, Meta(ge=1, le=MAX_DAYS)],
+            example=DAYS,
+        ),
+        PROJECT,
+    ),
+)
+async def show_analytics(request: web.Request) -> web.Response:
+    organization_id = (await admin_key(request)).state.organization_id
+    count = whole_param(request, "days", DAYS, least=1, most=MAX_DAYS)
+    await _catch_up(request)
+    days, project_id = Days.until(now().date(), days=count), query_param(request, "projectId")
+    return json_response(await read_analytics(request.app[VIEWS], organization_id, days, project_id=project_id))
+
+
+async def _catch_up(request: web.Request) -> None:
+    await catch_up_questions(request.app[STORE], request.app[VIEWS])
+
+
+async def _transcript(request: web.Request, organization_id: str) -> TranscriptView:
+    views, thread_id = request.app[VIEWS], request.match_info["threadId"]
+    project_id = await project_of_thread(views, organization_id, thread_id)
+    found = None if project_id is None else await read_transcript(views, project_id, thread_id)
+    if found is None:
+        raise NotFound("Thread not found. List the questions to see their threads.", code="thread_not_found")
+    return found

@@ -22,6 +22,7 @@ from service.web.dashboard.navigation import note_served
 from service.web.dashboard.pages import MODULES as PAGES
 from service.web.http import access, errors, hosted
 from service.web.http.app_keys import (
+    ADMITS,
     ALLOW_PRIVATE,
     BEHIND,
     BROADCAST,
@@ -30,6 +31,7 @@ from service.web.http.app_keys import (
     COUNT_BOUND,
     GAP_READER,
     GUARDED_PROJECTS,
+    IDENTITY_PROVIDER,
     INDEX,
     INDEXING,
     INSTANCE,
@@ -39,6 +41,7 @@ from service.web.http.app_keys import (
     MODEL_ALIASES,
     MODEL_NAMES,
     MODELS,
+    PASSKEYS,
     READINESS,
     REPLIER,
     SITE_REPORTS,
@@ -86,6 +89,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[hosted.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
     app[ERROR_PAGE] = error_page
     app[PEOPLE_DIRECTORY], app[SESSIONS] = parts.people, parts.sessions
+    app[PASSKEYS], app[IDENTITY_PROVIDER], app[ADMITS] = parts.passkeys, parts.identity_provider, parts.admits
     server = runtime.settings.server
     names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
     app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())

@@ -8,6 +8,7 @@ from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.link_checker import AiohttpLinkChecker
 from service.adapters.offline import offline_code_hosts, offline_docs
 from service.adapters.sessions import SqliteSessions
+from service.adapters.sign_in.passkeys import WebauthnPasskeys
 from service.adapters.tracing.traced import (
     traced_code_host,
     traced_docs,
@@ -25,6 +26,7 @@ from service.domain.projects.settings import CodeHostKind
 from service.domain.threads.replies import ReplyEvent
 from service.main.listening import Address, admission_settings
 from service.main.reloading import CurrentModels
+from service.main.sign_in import identity_provider
 from service.ports.code_host import CodeHost
 from service.ports.tracer import NoTracer
 from service.queries.jobs import JobReader, slots_of
@@ -81,6 +83,8 @@ class Parts:
         self.admission = Admission(runtime.store, runtime.views, runtime.data, admission_settings(settings))
         self.people = PeopleDirectory(runtime.store)
         self.sessions = Sessions(runtime.store, self.people, SqliteSessions(runtime.data / "sessions.db"))
+        self.passkeys = WebauthnPasskeys()
+        self.identity_provider, self.admits = identity_provider(settings.sign_in.oidc)
         self.metrics = Metrics(
             runtime.store,
             runtime.views,

@@ -128,6 +128,8 @@ class Server:
         """Stop what requests need, once there are no more."""
         await self._workers.stop(Stop.REQUESTS)
         await self._parts.sessions.close()
+        if self._parts.identity_provider is not None:
+            await self._parts.identity_provider.close()
 
     async def is_new(self) -> bool:
         """Return whether there is no project yet."""

@@ -97,6 +97,28 @@ class SearchSection(Struct, frozen=True, forbid_unknown_fields=True):
     """For a question's vector; after it, words alone decide."""
 
 
+class OidcSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the identity provider that signs people in (OpenID Connect)."""
+
+    issuer: str = ""
+    """The provider's address, as it names itself, such as ``https://login.example.com/realms/main``. Empty: none."""
+    client_id: str = ""
+    client_secret_env: str = ""
+    """The variable that holds the client's secret. Empty for a public client."""
+    name: str = ""
+    """The name on the button; the issuer's host when empty."""
+    viewer_domains: str | tuple[str, ...] = ()
+    """Domains of email addresses whose people become viewers of an organization when they first sign in; as one text,
+    separated by commas. Empty: only people who were added before sign in.
+    """
+    viewer_organization: str = ""
+    """The id of that organization."""
+
+
+class SignInSection(Struct, frozen=True, forbid_unknown_fields=True):
+    oidc: OidcSection = OidcSection()
+
+
 class ThreadsSection(Struct, frozen=True, forbid_unknown_fields=True):
     require_key: bool = False
     grace_seconds: Annotated[float, Meta(ge=0, le=3600)] = 0.0
@@ -239,6 +261,7 @@ class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerSection = ServerSection()
+    sign_in: SignInSection = SignInSection()
     agent: AgentSection = AgentSection()
     assistant: AssistantSection = AssistantSection()
     search: SearchSection = SearchSection()

@@ -301,6 +301,8 @@ _CHECKS: dict[str, Callable[[Any], str]] = {
     "network.local_folders": _folders,
     "metrics.host": _host,
     "metrics.token_env": _variable,
+    "sign_in.issuer": _public_url,
+    "sign_in.client_secret_env": _variable,
     "models.api_base": _url,
     "models.api_key_env": _variable,
     "models.extra": _extra,

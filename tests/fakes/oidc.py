@@ -23,7 +23,7 @@ KEYS = [RSAKey.generate_key(2048, parameters={"kid": kid, "use": "sig"}) for kid
 class FakeOidc:
     """``account``: who is signed in there. ``twisted`` changes a token's claims before they are signed."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.account: dict[str, Any] = {"sub": "248289", "email": "ada@example.com", "email_verified": True}
         self.twisted: Callable[[dict[str, Any]], None] = lambda claims: None
         self.key = KEYS[0]
@@ -33,7 +33,7 @@ class FakeOidc:
         self.metadata: dict[str, Any] = {}
         self.asked: list[str] = []
         self.codes: dict[str, dict[str, str]] = {}
-        self.server = TestServer(self._app())
+        self.server = TestServer(self._app(), port=port or None)
 
     @property
     def issuer(self) -> str:

@@ -17,6 +17,7 @@ ABOUT = {
     "server": "Where the service listens, and how people reach it. Behind a reverse proxy, set trusted_proxies.",
     "agent": "The agent, which changes documentation. model: an alias of [models.…] below, or \"builtin\".",
     "assistant": "The assistant, which answers questions.",
+    "sign_in": "The identity provider that signs people in (OpenID Connect).",
     "threads": "Conversations.",
     "audit": "The log's signed checkpoints.",
     "limits": "Accepted requests; 0 for any number.",
@@ -102,12 +103,21 @@ def commented_settings() -> str:
         if not isinstance(default, msgspec.Struct):
             continue
         about = ABOUT.get(field.name)
-        lines += [*([f"# {about}"] if about else []), f"[{field.name}]"]
-        for name in default.__struct_fields__:
-            value = getattr(default, name)
-            lines.append(f"# {name} = {_toml(value)}" if value is not None else f"# {name} is not set")
-        lines.append("")
+        lines += [*([f"# {about}"] if about else []), *_section(field.name, default)]
     return filled("docsmith.toml", settings="\n".join(lines).rstrip() + "\n")
+
+
+def _section(path: str, section: msgspec.Struct) -> list[str]:
+    """Return the lines of a section, then those of the sections within it."""
+    values = {name: getattr(section, name) for name in section.__struct_fields__}
+    inner = {name: value for name, value in values.items() if isinstance(value, msgspec.Struct)}
+    lines = [f"[{path}]"] if len(inner) < len(values) else []
+    for name, value in values.items():
+        if name in inner:
+            continue
+        lines.append(f"# {name} = {_toml(value)}" if value is not None else f"# {name} is not set")
+    lines += [""] if lines else []
+    return lines + [line for name, value in inner.items() for line in _section(f"{path}.{name}", value)]
 
 
 def _toml(value: object) -> str:

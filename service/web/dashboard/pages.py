@@ -3,10 +3,12 @@
 from service.web.dashboard import (
     analytics,
     gaps,
+    identity_provider,
     job,
     jobs,
     keys,
     overview,
+    passkeys,
     questions,
     sign_in,
     start,
@@ -20,6 +22,9 @@ MODULES = (
     keys,
     overview,
     questions,
+    identity_provider,
+    overview,
+    passkeys,
     sign_in,
     start,
 )

@@ -11,6 +11,7 @@ from service.domain.access.names import HTTPS_REQUIRED
 from service.domain.access.people import SignInMethod
 from service.domain.errors import Forbidden, ServiceError
 from service.web.dashboard.page import NOTICE_COOKIE, notice_of, see_other
+from service.web.http.app_keys import IDENTITY_PROVIDER
 from service.web.http.forms import read_form
 from service.web.http.hosts import may_sign_in, require_same_origin, require_sign_in_by
 from service.web.http.people import (
@@ -104,6 +105,7 @@ def sign_in_page(
         error=sentence,
         notice=notice_of(request),
         is_open=is_open,
+        provider=request.app[IDENTITY_PROVIDER],
     )
     status = status_of(error) if error is not None else 200 if is_open else 403
     response = html_response(html, status=status, headers=SCRIPTED_HEADERS)

@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from aiohttp import web
 
 from eventstore import EventStore, Views
+from service.commands.credentials import Admits
 from service.commands.guarded_projects import GuardedProjects
 from service.domain.access.spending import CostBounds
 from service.domain.threads.replies import ReplyEvent
 from service.ports.bounds import CountBound
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.ports.sign_in import IdentityProvider, Passkeys
 from service.queries.gaps import GapReader
 from service.queries.jobs import JobReader
 from service.runtime.uploads import Uploads
@@ -53,3 +55,6 @@ ALLOW_PRIVATE: web.AppKey[bool] = web.AppKey("ALLOW_PRIVATE")
 """The settings allow addresses outside to be in private networks, and without encryption."""
 CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
 """The server is going down: long answers end."""
+PASSKEYS: web.AppKey[Passkeys] = web.AppKey("PASSKEYS")
+IDENTITY_PROVIDER: web.AppKey[IdentityProvider | None] = web.AppKey("IDENTITY_PROVIDER")
+ADMITS: web.AppKey[Admits] = web.AppKey("ADMITS")

@@ -1,0 +1,30 @@
+"""The identity provider of the settings, and whom it admits."""
+
+import os
+
+from service.adapters.sign_in.oidc import Client, OidcProvider, is_secure
+from service.commands.credentials import Admits
+from service.runtime.settings import OidcSection
+from service.runtime.settings_file import BadSettings
+
+
+def identity_provider(settings: OidcSection) -> tuple[OidcProvider | None, Admits]:
+    """Return the provider, None where there is none, and whom it admits. Raise BadSettings: something is missing."""
+    if not settings.issuer:
+        return None, Admits()
+    if not settings.client_id:
+        raise BadSettings("[sign_in.oidc] client_id is missing. Write the id of the client that you registered.")
+    if not is_secure(settings.issuer):
+        raise BadSettings(
+            f"[sign_in.oidc] issuer: {settings.issuer} is not secret on its way. Write its https address."
+        )
+    variable = settings.client_secret_env
+    secret = os.environ.get(variable, "") if variable else ""
+    if variable and not secret:
+        raise BadSettings(f"[sign_in.oidc] client_secret_env: the variable {variable} is not set")
+    domains = settings.viewer_domains
+    named = domains.split(",") if isinstance(domains, str) else domains
+    admits = Admits(frozenset(one.strip().lower() for one in named if one.strip()), settings.viewer_organization)
+    if bool(admits.domains) != bool(admits.organization_id):
+        raise BadSettings("[sign_in.oidc] takes both viewer_domains and viewer_organization, or neither.")
+    return OidcProvider(Client(settings.issuer, settings.client_id, secret, settings.name), os.environ), admits

@@ -66,6 +66,6 @@ async def comments_of(store: EventStore, views: Views, project_id: str, number: 
         for one in recorded:
             for _, event in decoded(JOBS, [one]):
                 if isinstance(event, MessageAdded) and event.comment is not None and event.comment.number == number:
-                    at = event.added_at.isoformat()
-                    found.append(PageComment(event.comment, event.text, at, is_answered=one.position < last_end))
+                    is_answered = one.position < last_end
+                    found.append(PageComment(event.comment, event.text, event.added_at, is_answered))
     return found

@@ -1,6 +1,7 @@
 """A job's steps with their words, for members of its organization: what people said, and what the agent did."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -48,7 +49,7 @@ class PageComment(Struct, frozen=True):
 
     comment: CommentSource
     text: str
-    added_at: str
+    added_at: datetime
     is_answered: bool
     """The job has ended since."""
 

@@ -104,7 +104,7 @@ async def test_jobs_of_another_organization_are_not_found(editor, outsider, serv
     await text_of(outsider, path, status=404)
     await text_of(outsider, path.replace(service.organization_id, people.other_organization_id), status=404)
     await text_of(outsider, f"{path}/live", status=404)
-    await post(outsider, f"{path}/cancel", status=404)
+    await post(outsider, f"{path}/cancel", 404)
     for action in ("cancel", "retry", "archive", "merge", "close", "message"):
         await post(outsider, f"{path}/{action}".replace(service.organization_id, people.other_organization_id), 404)
 

@@ -26,10 +26,11 @@ from service.cli.output import (
 )
 from service.cli.parsing import DEFAULT_DATA, PORT, Command, Described, Group, Options, command
 from service.cli.runtime import Program
-from service.cli.setup.config import settings_of
+from service.cli.setup.config import settings_of, sources_of
 from service.domain.errors import ServiceError
 from service.runtime.data_folder import UMASK, full_disk, make_data_folder, require_data_folder
 from service.runtime.settings import Settings
+from service.runtime.settings_shown import SettingsReader
 
 COMPLETE_VARIABLE = "_DOCSMITH_COMPLETE"
 """Set by what ``docsmith completion`` prints, when a shell asks what may follow."""
@@ -258,7 +259,7 @@ async def _work(called: Command, options: Options, output: Output, program: Prog
     help="try a restored copy: builtin model, and nothing leaves the machine (no webhook, push, crawl or trace)",
 )
 async def serve(options: Options, _output: Output, program: Program, read_settings: Callable[[], Settings]) -> int:
-    await program.serve(options.data, read_settings(), read_settings, options.drill)
+    await program.serve(options.data, read_settings(), SettingsReader(lambda: sources_of(options)), options.drill)
     return DONE
 
 

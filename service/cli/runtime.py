@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # each of them takes longer to import than a small command ru
     from service.retrieval.search.meaning import Meaning
     from service.retrieval.search.query import SiteIndexes
     from service.runtime.settings import Settings
+    from service.runtime.settings_shown import SettingsReader
 
 
 class Runtime(Protocol):
@@ -94,7 +95,7 @@ class Program:
 
     open: "Callable[[Path, Settings], AbstractAsyncContextManager[Runtime]]"
     """Open a data folder for a command; works beside a running server. The views are up to date."""
-    serve: "Callable[[Path, Settings, Callable[[], Settings], bool], Awaitable[None]]"
+    serve: "Callable[[Path, Settings, SettingsReader, bool], Awaitable[None]]"
     """Until SIGTERM or SIGINT. At SIGHUP the settings are read again, by the function. The last: as a drill."""
     openapi: Callable[[], dict[str, Any]]
     """The API's description, as ``/openapi.json`` serves it."""

@@ -33,6 +33,8 @@ from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat, require_known
 
 KEY, PUBLIC_KEY, CHECKPOINTS = "checkpoint.key", "checkpoint.pub", "checkpoints.jsonl"
+LAST_BYTES = 16_384
+"""Of a file of checkpoints, its last line is within."""
 LOST_CHECKPOINTS = "checkpoints.lost.jsonl"
 """Those that the log does not hold, since the loss of its end was accepted."""
 FORMAT, FORMAT_WITHOUT_LOG = "docsmith-checkpoint-2", "docsmith-checkpoint-1"
@@ -169,6 +171,17 @@ def last_position(file: Path) -> int:
         return _parsed(lines[-1]).position if lines else 0
     except (FileNotFoundError, msgspec.MsgspecError, ValueError):
         return 0
+
+
+def last_checkpoint(file: Path) -> SignedCheckpoint | None:
+    """Return the newest checkpoint of a file; None where there is none, or where its last line is damaged."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(opened.seek(0, os.SEEK_END) - LAST_BYTES, 0))
+            lines = opened.read().splitlines()
+        return _parsed(lines[-1]) if lines else None
+    except (OSError, NewerFormat, msgspec.MsgspecError, ValueError):
+        return None
 
 
 def append_line(file: Path, line: bytes) -> None:

@@ -29,6 +29,7 @@ from service.web.http.app_keys import (
     CLOSING,
     COST_BOUNDS,
     COUNT_BOUND,
+    DATA,
     GAP_READER,
     GUARDED_PROJECTS,
     IDENTITY_PROVIDER,
@@ -64,7 +65,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
         middlewares=[Entrance(parts.tracer, parts.metrics.measure).enter], client_max_size=MAX_BODY_BYTES
     )
     app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
-    app[INDEX] = parts.search
+    app[INDEX], app[DATA] = parts.search, runtime.data
     app[JOB_READER] = parts.job_reader
     app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instance.name
     app[COUNT_BOUND] = parts.metrics.count_bound

@@ -1,7 +1,7 @@
 """The ``docsmith`` command: the command line, with the parts that only the composition root may name."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from service.cli.runtime import Program, Runtime
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
     from service.runtime.settings import Settings
+    from service.runtime.settings_shown import SettingsReader
 
 
 def _open(data: Path, settings: "Settings") -> AbstractAsyncContextManager[Runtime]:
@@ -33,7 +34,7 @@ def _import_structlog() -> None:
             sys.modules["rich"] = known
 
 
-async def _serve(data: Path, settings: "Settings", reread: "Callable[[], Settings]", drill: bool) -> None:
+async def _serve(data: Path, settings: "Settings", reread: "SettingsReader", drill: bool) -> None:
     _import_structlog()
     from service.main.serving import serve  # late: no other command needs what serves
 

@@ -23,8 +23,9 @@ from service.queries.read_models import catch_up
 from service.retrieval.index.atomic_folder import clear_away
 from service.runtime.scratch import leftovers_beside, remove_leftovers
 from service.runtime.settings import Settings, drilled
+from service.runtime.settings_shown import ShownSettings
 from service.runtime.uploads import remove_uploads
-from service.web.http.app_keys import MODEL_NAMES
+from service.web.http.app_keys import MODEL_NAMES, SHOWN_SETTINGS
 from service.workers.indexing.embedder import Embedder
 from service.workers.instances import Instance, NoInstance
 
@@ -46,6 +47,7 @@ class Server:
         self.models, self.url = models, ""
         self.listening: socket.socket | None = None
         self._settings = runtime.settings
+        self.shown_settings = ShownSettings(runtime.settings)
         self._parts = Parts(runtime, instance, address, models, drill=drill, reads_only=reads_only)
         self.data_folder, self.admission = self._parts.data_folder, self._parts.admission
         self.announced = asyncio.Event()
@@ -56,6 +58,7 @@ class Server:
         self._workers = Workers()
         self._metrics_runner: web.AppRunner | None = None
         self.app = build_app(self._parts, self.readiness)
+        self.app[SHOWN_SETTINGS] = self.shown_settings
 
     def _table(self) -> Iterator[Worker]:
         """Yield every worker that these settings want, in the order in which they start."""
@@ -159,6 +162,7 @@ class Server:
         self._parts.spending.bounds = settings.cost_bounds
         self._parts.replier.withhold_unsupported_code(on=settings.assistant.withhold_unsupported_code)
         self._settings = settings
+        self.shown_settings.change(settings, changes(self.shown_settings.at_start, settings).after_restart)
         return changed
 
     def _models_of(self, settings: Settings) -> ConfiguredModels:

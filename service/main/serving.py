@@ -18,6 +18,7 @@ from service.main.supervisor import Supervisor, inherited_socket
 from service.runtime import memory
 from service.runtime.logs import Level, configure_logging
 from service.runtime.settings import Settings
+from service.runtime.settings_shown import SettingsReader
 
 log = structlog.get_logger()
 
@@ -53,7 +54,7 @@ START_SECONDS = 20.0
 """A start that takes longer is reported to the supervisor this often, so that it waits on."""
 
 
-async def serve(data: Path, settings: Settings, reread: Callable[[], Settings], *, drill: bool) -> None:
+async def serve(data: Path, settings: Settings, reread: SettingsReader, *, drill: bool) -> None:
     """Serve a data folder until SIGTERM or SIGINT; at SIGHUP ``reread`` gives the settings as they are now. Raises what
     ``running`` raises.
     """
@@ -73,6 +74,7 @@ async def serve(data: Path, settings: Settings, reread: Callable[[], Settings], 
             if server is None:
                 log.info("stopped before it took requests")
                 return
+            server.shown_settings.reader = reread
             if is_first:
                 print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
             server.announced.set()

@@ -101,6 +101,11 @@ def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
     return Reading(settings, (), tuple(values))
 
 
+def values_of(settings: Settings) -> list[tuple[str, Any]]:
+    """Return each setting by its name, as ``section.name``."""
+    return list(_flat(settings, ()))
+
+
 def _text_of(file: Path) -> str:
     """Raises OSError, and ValueError for what is too long."""
     with file.open("rb") as opened:  # it may be a pipe, or a device without an end

@@ -1,7 +1,6 @@
 """``docsmith config``: whether the settings are right, and what they are."""
 
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,15 +11,10 @@ from service.cli.parsing import Group, Options
 from service.cli.runtime import Program
 from service.domain.errors import ServiceError
 from service.runtime.settings import Settings
-from service.runtime.settings_file import Value, load_settings, read_settings
+from service.runtime.settings_file import load_settings, read_settings
+from service.runtime.settings_shown import masked, written
 
 USUAL_FILE = Path("docsmith.toml")
-SECRET = re.compile(r"\b(sk-[\w-]{8,}|gh[pousr]_\w{10,}|github_pat_\w{10,}|glpat-[\w-]{8,}|docsmith_\w{10,})")
-PASSWORD = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-IN_QUERY = re.compile(r"(?<==)[^&#\s]+|(?<=#).+")
-"""The values of a query (api_key=…, token=…), and what follows it."""
-SECRET_NAME = re.compile(r"key|token(?!s)|secret|password|authorization|credential", re.IGNORECASE)
-MASK = "••••"
 
 
 def sources_of(options: Options) -> tuple[Path | None, dict[str, str]]:
@@ -77,33 +71,9 @@ async def check(options: Options, output: Output, program: Program, _read: objec
 async def show(options: Options, output: Output, _program: Program, _read: object) -> int:
     file, environment = sources_of(options)
     load_settings(file, environment)  # raises what is wrong
-    values = [_masked(one) for one in read_settings(file, environment).values]
+    values = [masked(one) for one in read_settings(file, environment).values]
     if options.changed:
         values = [one for one in values if one.origin != "default"]
-    rows = [(one.name, _written(one.value), one.origin) for one in values]
+    rows = [(one.name, written(one.value), one.origin) for one in values]
     output.result({"settings": values}, table(("SETTING", "VALUE", "FROM"), rows))
     return DONE
-
-
-def _masked(one: Value) -> Value:
-    if ".extra." in one.name and (isinstance(one.value, dict | list) or SECRET_NAME.search(one.name)):
-        return Value(one.name, MASK, one.origin)  # a header with a key may be within
-    if isinstance(one.value, str):
-        before, mark, query = PASSWORD.sub(MASK, SECRET.sub(MASK, one.value)).partition("?")
-        return Value(one.name, f"{before}{mark}{IN_QUERY.sub(MASK, query)}", one.origin)
-    return one
-
-
-def _written(value: object) -> str:
-    """Return the value as a settings file has it."""
-    match value:
-        case None:
-            return "-"
-        case bool():
-            return str(value).lower()
-        case str():
-            return f'"{value}"'
-        case tuple():
-            return f"[{', '.join(map(_written, value))}]"
-        case _:
-            return str(value)

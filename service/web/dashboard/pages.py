@@ -3,13 +3,16 @@
 from service.web.dashboard import (
     analytics,
     gaps,
+    health,
     identity_provider,
     job,
     jobs,
     keys,
+    organizations,
     overview,
     passkeys,
     questions,
+    settings,
     sign_in,
     start,
 )
@@ -20,11 +23,14 @@ MODULES = (
     jobs,
     job,  # after jobs: its address would match theirs
     keys,
+    health,
+    organizations,
     overview,
     questions,
     identity_provider,
     overview,
     passkeys,
+    settings,
     sign_in,
     start,
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
 from aiohttp import web
 
@@ -16,6 +17,7 @@ from service.ports.search_index import SearchIndex
 from service.ports.sign_in import IdentityProvider, Passkeys
 from service.queries.gaps import GapReader
 from service.queries.jobs import JobReader
+from service.runtime.settings_shown import ShownSettings
 from service.runtime.uploads import Uploads
 from service.views.sites import IndexingView
 from service.workers.broadcast import Broadcast
@@ -58,3 +60,7 @@ CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
 PASSKEYS: web.AppKey[Passkeys] = web.AppKey("PASSKEYS")
 IDENTITY_PROVIDER: web.AppKey[IdentityProvider | None] = web.AppKey("IDENTITY_PROVIDER")
 ADMITS: web.AppKey[Admits] = web.AppKey("ADMITS")
+DATA: web.AppKey[Path] = web.AppKey("DATA")
+"""The data folder."""
+SHOWN_SETTINGS: web.AppKey[ShownSettings] = web.AppKey("SHOWN_SETTINGS")
+"""The settings in effect, for operators."""

@@ -1,0 +1,90 @@
+"""The installation as a whole: how far its log and views are, and what its data folder takes."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from eventstore import EventStore, ProjectionStatus, Views
+
+WALK_SECONDS = 1.0
+"""For all folders together: of a larger one the files that were counted by then are shown."""
+PARTS = {
+    "Log": ("events.db", "events.db-wal", "events.db-shm"),
+    "Vault of keys": ("keys.db", "keys.db-wal", "keys.db-shm"),
+    "Tables for reading": ("views.db", "views.db-wal", "views.db-shm"),
+    "Search indexes": ("index",),
+    "Hosted repositories": ("hosted",),
+    "Clones of repositories": ("repos",),
+    "Copies of websites": ("websites",),
+    "Uploads": ("uploads",),
+}
+"""Files and folders of the data folder, by what people call them."""
+
+
+class PartSize(Struct, frozen=True):
+    name: str
+    size: int
+    """Bytes."""
+    is_partial: bool = False
+    """There is more: the time to count was over."""
+
+
+class Disk(Struct, frozen=True):
+    free: int
+    total: int
+    parts: tuple[PartSize, ...]
+
+    @property
+    def used_share(self) -> float:
+        return 1 - self.free / self.total if self.total else 0.0
+
+
+class Progress(Struct, frozen=True):
+    head: int
+    """The position of the log's last event."""
+    lag: int
+    """Events that the slowest view has not applied."""
+    failed: tuple[ProjectionStatus, ...]
+
+
+async def read_progress(store: EventStore, views: Views) -> Progress:
+    status = views.status()
+    failed = tuple(one for one in status if one.failed is not None)
+    return Progress(await store.head(), max((one.lag for one in status), default=0), failed)
+
+
+def measure_disk(data: Path) -> Disk:
+    """Return what the data folder takes, and its disk. It walks folders: call it on a thread. Raises OSError."""
+    usage, until = shutil.disk_usage(data), time.monotonic() + WALK_SECONDS
+    named = {name for names in PARTS.values() for name in names}
+    parts = [_measured(title, [data / name for name in names], until) for title, names in PARTS.items()]
+    parts.append(_measured("Everything else", [one for one in data.iterdir() if one.name not in named], until))
+    return Disk(usage.free, usage.total, tuple(one for one in parts if one.size))
+
+
+def _measured(title: str, paths: list[Path], until: float) -> PartSize:
+    size = 0
+    for path in paths:
+        for file in _files(path):
+            size += file
+            if time.monotonic() > until:
+                return PartSize(title, size, is_partial=True)
+    return PartSize(title, size)
+
+
+def _files(path: Path) -> Iterator[int]:
+    """Yield the sizes of a file, or of all files below a folder; links are not followed."""
+    try:
+        if not path.is_dir() or path.is_symlink():
+            yield path.lstat().st_size
+            return
+        with os.scandir(path) as entries:
+            found = list(entries)
+    except OSError:  # removed meanwhile, or not ours to read
+        return
+    for entry in found:
+        yield from _files(Path(entry.path))

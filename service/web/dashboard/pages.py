@@ -1,6 +1,7 @@
 """The modules of the dashboard's pages, a line each."""
 
 from service.web.dashboard import (
+    account,
     analytics,
     gaps,
     health,
@@ -11,6 +12,7 @@ from service.web.dashboard import (
     organizations,
     overview,
     passkeys,
+    people,
     questions,
     settings,
     sign_in,
@@ -18,18 +20,19 @@ from service.web.dashboard import (
 )
 
 MODULES = (
+    account,
     analytics,
     gaps,
+    health,
+    identity_provider,
     jobs,
     job,  # after jobs: its address would match theirs
     keys,
-    health,
     organizations,
     overview,
-    questions,
-    identity_provider,
-    overview,
     passkeys,
+    people,
+    questions,
     settings,
     sign_in,
     start,

@@ -1,0 +1,65 @@
+"""``/account``: a person's own name, roles and open sessions."""
+
+from aiohttp import web
+
+from service.commands.people import rename_person
+from service.domain.errors import Invalid, NotFound
+from service.queries.organizations import list_organizations
+from service.web.dashboard.page import dashboard_page, see_other
+from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.forms import read_form
+from service.web.http.people import SESSIONS, SignedIn, metadata, settle, signed_in
+from service.web.http.problems import status_of
+
+MAX_FORM_BYTES = 10_000
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/account")
+async def show_account(request: web.Request) -> web.Response:
+    return await _page(request, await signed_in(request))
+
+
+@routes.post("/account/name")
+async def change_name(request: web.Request) -> web.Response:
+    person, form = await signed_in(request), await read_form(request, max_bytes=MAX_FORM_BYTES)
+    try:
+        await rename_person(request.app[STORE], person.person_id, form.get("name", ""), metadata(request))
+    except Invalid as error:
+        return await _page(request, person, name=form.get("name", ""), error=error)
+    await settle(request)
+    return see_other(request, "/account", notice="Your name is changed.")
+
+
+@routes.post("/account/sessions/{sessionId}/end")
+async def end_session(request: web.Request) -> web.Response:
+    """End one of the person's own sessions; ``others``: all but this one."""
+    person, which = await signed_in(request), request.match_info["sessionId"]
+    sessions = request.app[SESSIONS]
+    known = [one.id for one in sessions.list(person.person_id, person.session_id)]
+    if which == "others":
+        ended = [one for one in known if one != person.session_id]
+    elif which in known:
+        ended = [which]
+    else:
+        raise NotFound("Session not found: it has ended, or is not yours.", code="session_not_found")
+    for one in ended:
+        await sessions.end(person.person_id, one, metadata(request))
+    return see_other(request, "/account", notice="Ended." if ended else "No other session is open.")
+
+
+async def _page(
+    request: web.Request, person: SignedIn, *, name: str | None = None, error: Invalid | None = None
+) -> web.Response:
+    names = {one.id: one.name for one in await list_organizations(request.app[VIEWS])}
+    return dashboard_page(
+        request,
+        person,
+        "account.html",
+        status=200 if error is None else status_of(error),
+        name=person.name if name is None else name,
+        error="" if error is None else str(error),
+        organizations=sorted((names.get(one, one), one, role) for one, role in person.roles.items()),
+        sessions=request.app[SESSIONS].list(person.person_id, person.session_id),
+    )

@@ -40,12 +40,17 @@ class CreatedWebhook(Struct, frozen=True):
     """Shown this once."""
 
 
-async def create_webhook(store: EventStore, views: Views, new: NewWebhook, metadata: Metadata) -> CreatedWebhook:
-    """Raises Invalid, and Conflict when the organization has the most that it may."""
+async def create_webhook(
+    store: EventStore, views: Views, new: NewWebhook, metadata: Metadata, *, webhook_id: str = ""
+) -> CreatedWebhook:
+    """Create a webhook, with an id that the caller chose so that a repeat creates no second one.
+
+    Raise Invalid, and Conflict when the id is used or the organization has the most that it may.
+    """
     theirs = [one for one in await list_webhooks(views) if one.organization_id == new.organization_id]
     if len(theirs) >= MAX_WEBHOOKS:
         raise Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
-    webhook_id, secret = new_id(), new_secret()
+    webhook_id, secret = webhook_id or new_id(), new_secret()
     command = CreateWebhook(**asdict(new), secret=secret, now=now())
     await execute(store, WEBHOOKS, webhook_id, command, metadata=metadata)
     return CreatedWebhook(webhook_id, secret)

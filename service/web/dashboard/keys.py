@@ -1,6 +1,5 @@
 """``/dashboard/{organizationId}/keys``: an organization's keys, for its owners. A new one is shown once."""
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import get_args
@@ -21,7 +20,7 @@ from service.views.keys import CreatedKeyView
 from service.web.api.organization.keys import created_key
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.forms import read_form
+from service.web.http.forms import new_id_of, read_form
 from service.web.http.hosts import NAMES
 from service.web.http.people import Member, member, metadata
 from service.web.http.query_params import id_cursor
@@ -31,7 +30,6 @@ MAX_DOMAINS = 200
 """Sites of the organization that the form lists."""
 SITE = "site-"
 """Beginning of the names of the form's boxes for sites."""
-ID = re.compile("[0-9a-f]{32}")
 KINDS: tuple[KeyKind, ...] = get_args(KeyKind)
 SCOPES: Mapping[KeyScope, str] = {
     "read": "Read: jobs, questions, keys and usage",
@@ -83,7 +81,7 @@ async def create(request: web.Request) -> web.Response:
     viewer = await member(request, "owner")
     form = await read_form(request)
     try:
-        created = await created_key(request, _new(viewer, form), key_id=_id_of(form))
+        created = await created_key(request, _new(viewer, form), key_id=new_id_of(form))
     except Invalid as error:
         return await _form(request, viewer, form, error=str(error))
     except Conflict:
@@ -155,14 +153,6 @@ async def _key_page(
     return dashboard_page(
         request, viewer, "key.html", status=status, key=key, form=values, error=error, scopes=SCOPES, uses=USES
     )
-
-
-def _id_of(form: Mapping[str, str]) -> str:
-    """Return the key's id that the form was sent with. Raise Invalid."""
-    key_id = form.get("id", "")
-    if not ID.fullmatch(key_id):
-        raise Invalid("The form has no id of the key. Open the page again, and send it from there.")
-    return key_id
 
 
 def _new(viewer: Member, form: Mapping[str, str]) -> NewKey:

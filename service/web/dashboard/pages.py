@@ -17,6 +17,8 @@ from service.web.dashboard import (
     settings,
     sign_in,
     start,
+    usage,
+    webhooks,
 )
 
 MODULES = (
@@ -36,4 +38,6 @@ MODULES = (
     settings,
     sign_in,
     start,
+    usage,
+    webhooks,
 )

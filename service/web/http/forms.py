@@ -1,6 +1,7 @@
 """Read the fields that a page's form sends."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
@@ -10,6 +11,7 @@ from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, Unsupporte
 from service.web.http.problems import BODY_SECONDS, MAX_BODY_BYTES
 
 MAX_FIELDS = 1_000
+_ID = re.compile("[0-9a-f]{32}")
 
 
 async def read_form(request: web.Request, *, max_bytes: int = MAX_BODY_BYTES) -> Mapping[str, str]:
@@ -33,3 +35,10 @@ async def read_form(request: web.Request, *, max_bytes: int = MAX_BODY_BYTES) ->
     except ValueError:  # neither ASCII nor UTF-8 within, or too many
         raise Invalid("The form could not be read. Open the page again, and send it from there.") from None
     return {name: value.strip() for name, value in fields}
+
+
+def new_id_of(form: Mapping[str, str]) -> str:
+    """Return the id that the page chose for the new thing, so that a form sent twice creates one. Raise Invalid."""
+    if not _ID.fullmatch(form.get("id", "")):
+        raise Invalid("The form was not sent as the page has it. Open the page again, and send it from there.")
+    return form["id"]

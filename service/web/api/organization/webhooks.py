@@ -107,7 +107,9 @@ async def post_webhook(request: web.Request) -> web.Response:
     return json_response(created, status=201)
 
 
-async def created_webhook(request: web.Request, organization_id: str, body: WebhookBody) -> CreatedWebhookView:
+async def created_webhook(
+    request: web.Request, organization_id: str, body: WebhookBody, *, webhook_id: str = ""
+) -> CreatedWebhookView:
     """Create a webhook, and return it with its secret. Raise Invalid and Conflict."""
     store, views = request.app[STORE], request.app[VIEWS]
     if body.project_id is not None:
@@ -117,7 +119,7 @@ async def created_webhook(request: web.Request, organization_id: str, body: Webh
             raise Invalid(f"{says}.", problems=(("$.projectId", f"{says}."),))
     events = body.events if body.events is not None else JOB_EVENT_NAMES
     new = NewWebhook(organization_id, body.project_id, events, body.url, request.app[ALLOW_PRIVATE])
-    created = await create_webhook(store, views, new, metadata_of(request))
+    created = await create_webhook(store, views, new, metadata_of(request), webhook_id=webhook_id)
     await wait_for_head(store, views)
     webhook = await webhook_of(views, organization_id, created.id)
     fields = {name: getattr(webhook, name) for name in WebhookView.__struct_fields__}

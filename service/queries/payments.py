@@ -1,4 +1,4 @@
-"""Who pays for the questions that a site is asked without a key."""
+"""The payment for questions that a site is asked without a key."""
 
 from service.domain.access.spending import CostBounds
 from service.ports.model import Model, Models

@@ -1,4 +1,4 @@
-"""The operations on an organization, for its admin keys: projects, sites, people, keys, webhooks, usage."""
+"""The resources of an organization as a whole, for admin keys: projects, sites, keys, webhooks, usage."""
 
 from service.web.api.organization import keys, people, projects, questions, sites, usage, webhooks
 

@@ -69,7 +69,7 @@ class ShownSiteView(Struct, frozen=True):
 
 
 class AccessBody(Struct, frozen=True):
-    """Who may ask a site without a key. What is left out stays as it is."""
+    """The access to a site without a key. What is left out stays as it is."""
 
     public: Annotated[bool | None, described("Whether anyone may ask it, without a key.")] = None
     origins: Annotated[

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.cli.evaluation import scored
+from service.queries.evaluation import scored
 from tests.service_process import service_in, write_docs
 
 GOLDEN = [

@@ -1,0 +1,159 @@
+"""Golden questions against a site's index: what each should find, and how well the search does.
+
+A file has one question a line, as JSON: ``{"query": …, "relevant": [page, …]}``, where a page is named by its path in
+the repository or on the site, or ``{"query": …, "facts": [text, …]}``, where what is found must say so. Of each
+question's first ten pages (sections, for facts): recall at 5, the reciprocal rank of the first right one, nDCG at 10.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from service.domain.errors import Invalid
+from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
+from service.ports.search_index import SearchIndex, Section
+
+LOOKED_AT, RECALLED = 10, 5
+READ_SECTIONS = 40
+"""Sections of one search: several may be of one page."""
+
+
+class Question(Struct, frozen=True):
+    query: str
+    relevant: tuple[str, ...] = ()
+    """Pages."""
+    facts: tuple[str, ...] = ()
+    """Texts that the passages found must contain, in any case and spacing."""
+    source: str = ""
+    """``…:path`` of the page that the question was taken from: it is left out, or it would answer itself."""
+
+
+class Missed(Struct, frozen=True):
+    query: str
+    wanted: tuple[str, ...]
+    found: tuple[str, ...]
+    """The first pages instead."""
+
+
+class Evaluation(Struct, frozen=True):
+    domain: str
+    commit: str
+    questions: int
+    recall_at_5: float
+    """The share of what each question wants that is among the first five, on average."""
+    hit_at_5: float
+    """The share of questions with something right among the first five."""
+    mrr: float
+    ndcg_at_10: float
+    misses: tuple[Missed, ...]
+    """Questions with nothing right among the first five."""
+    failed: tuple[str, ...] = ()
+    """The thresholds that were missed."""
+
+
+async def evaluate_site(
+    index: SearchIndex, domain: str, questions: Sequence[Question], on_progress: Callable[[int, int], None]
+) -> Evaluation:
+    """Return the measures of a site's search; none of its thresholds. Raises as ``SearchIndex``."""
+    scores: list[Score] = []
+    misses: list[Missed] = []
+    commit = ""
+    for number, question in enumerate(questions, start=1):
+        wanted = await _wanted(index, domain, question)
+        result = await index.search(domain, question.query, limit=READ_SECTIONS)
+        commit = result.commit
+        found = _found(question, result.sections, wanted)
+        score = scored(found, len(wanted))
+        scores.append(score)
+        if not score.hit:
+            pages = tuple(dict.fromkeys(section.path for section in result.sections))[:RECALLED]
+            misses.append(Missed(question.query, question.relevant or question.facts, pages))
+        on_progress(number, len(questions))
+    return Evaluation(
+        domain,
+        commit,
+        len(scores),
+        _mean([score.recall for score in scores]),
+        _mean([float(score.hit) for score in scores]),
+        _mean([score.reciprocal_rank for score in scores]),
+        _mean([score.ndcg for score in scores]),
+        tuple(misses),
+    )
+
+
+class Score(Struct, frozen=True):
+    hit: bool
+    recall: float
+    reciprocal_rank: float
+    ndcg: float
+
+
+def scored(found: Sequence[frozenset[int]], wanted: int) -> Score:
+    """``found``: for each place, best first, which of the wanted things are there (counted from 0)."""
+    seen: set[int] = set()
+    gain, first, recalled = 0.0, 0, 0
+    for place, things in enumerate(found[:LOOKED_AT], start=1):
+        if things - seen:
+            gain += 1 / math.log2(place + 1)
+            first = first or place
+        seen |= things
+        if place == min(RECALLED, len(found)):
+            recalled = len(seen)
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(LOOKED_AT, wanted) + 1))
+    return Score(
+        0 < first <= RECALLED,
+        recalled / min(wanted, RECALLED) if wanted else 0.0,
+        1 / first if first else 0.0,
+        min(1.0, gain / ideal) if ideal else 0.0,
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 4)
+
+
+async def _wanted(index: SearchIndex, domain: str, question: Question) -> list[str]:
+    """Paths of the relevant pages, as the index names them; or the facts."""
+    if question.facts:
+        return [_plain(fact) for fact in question.facts]
+    wanted = []
+    for name in dict.fromkeys(question.relevant):
+        page = await index.read_page(domain, name)
+        wanted.append(page.path if page is not None else name)
+    return list(dict.fromkeys(wanted))
+
+
+def _found(question: Question, sections: Sequence[Section], wanted: Sequence[str]) -> list[frozenset[int]]:
+    if question.facts:
+        texts = [_plain(f"{section.title} {section.heading} {section.text}") for section in sections]
+        return [frozenset(number for number, fact in enumerate(wanted) if fact in text) for text in texts]
+    source = question.source.rpartition(":")[2].partition("#")[0]
+    pages = [path for path in dict.fromkeys(section.path for section in sections) if path != source or path in wanted]
+    places = {path: number for number, path in enumerate(wanted)}
+    return [frozenset({places[path]} if path in places else ()) for path in pages]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def parse_questions(text: str, name: str, *, most: int) -> list[Question]:
+    """Return the questions of a text. Raise Invalid with the line for what is no question; ``name``: the text's."""
+    questions = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            question = msgspec.json.decode(line, type=Question)
+        except msgspec.DecodeError as error:
+            raise Invalid(f"{name}, line {number}: {error}") from error
+        if not question.query.strip() or len(question.query) > MAX_QUESTION_CHARACTERS:
+            raise Invalid(f"{name}, line {number}: the query is blank, or too long.")
+        if bool(question.relevant) == bool(question.facts) or not all(map(_plain, question.relevant + question.facts)):
+            raise Invalid(f"{name}, line {number}: give either relevant pages or facts, none of them blank.")
+        questions.append(question)
+    if not 0 < len(questions) <= most:
+        raise Invalid(f"{name} has {len(questions)} questions; give 1 to {most}.")
+    return questions

@@ -1,0 +1,180 @@
+"""Sites and projects in a browser: where documentation may be, how far its indexing is, and who may change it."""
+
+import asyncio
+import io
+import re
+import zipfile
+
+import aiohttp
+import pytest
+
+from tests.service_process import DOCS
+
+
+@pytest.fixture
+def base(service):
+    return f"/dashboard/{service.organization_id}"
+
+
+def zipped(files=DOCS):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def upload(content, **fields):
+    """The body of the form, in the order of its fields."""
+    form = aiohttp.FormData(default_to_multipart=True)
+    for name, value in {"from": "upload", **fields}.items():
+        form.add_field(name, value)
+    form.add_field("archive", content, filename="guide.zip", content_type="application/zip")
+    return form
+
+
+async def text_of(client, path, status=200):
+    async with client.get(path) as answer:
+        assert answer.status == status, await answer.text()
+        return await answer.text()
+
+
+async def live_until(client, path, words):
+    """The fragments of a live region, up to the one with these words."""
+    seen = ""
+    async with asyncio.timeout(120), client.get(path) as answer:
+        assert answer.content_type == "text/event-stream"
+        async for line in answer.content:
+            seen += line.decode()
+            if words in seen:
+                return seen
+    raise AssertionError(seen)
+
+
+async def test_uploaded_archive_is_indexed_before_the_eyes(owner, service, base):
+    async with owner.post(
+        f"{base}/projects/new", data=upload(zipped(), name="Sent <b>", domain="sent"), allow_redirects=False
+    ) as answer:
+        assert answer.status == 303, await answer.text()
+        assert answer.headers["Location"].endswith(f"{base.lstrip('/')}/sites/sent")
+    await live_until(owner, f"{base}/sites/sent/live", "Commit ")
+    page = await text_of(owner, f"{base}/sites/sent")
+    assert "uploaded as guide.zip" in page
+    assert "Sent &lt;b&gt;" in page
+    assert list((service.data / "uploads").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"no archive", "not a zip archive"),
+        (zipped({"../evil.md": "x"}), "leads out of the archive"),
+        (zipped({"bomb.md": bytes(32 << 20)}), "100 times"),
+    ],
+)
+async def test_bad_archive_is_refused_and_the_form_stays(owner, service, base, content, says):
+    form = upload(content, name="Kept name", domain="bad")
+    async with owner.post(f"{base}/projects/new", data=form, allow_redirects=False) as answer:
+        page = await answer.text()
+        assert (answer.status, says in page, "Kept name" in page) == (400, True, True)
+    assert list((service.data / "uploads").iterdir()) == []
+
+
+async def test_form_without_a_file_says_so(owner, base):
+    form = aiohttp.FormData(default_to_multipart=True)
+    form.add_field("name", "x" * 20_000)
+    async with owner.post(f"{base}/projects/new", data=form, allow_redirects=False) as answer:
+        assert answer.status == 413
+    form = aiohttp.FormData(default_to_multipart=True)
+    form.add_field("name", "Guide")
+    async with owner.post(f"{base}/projects/new", data=form, allow_redirects=False) as answer:
+        assert (answer.status, "Choose a zip archive" in await answer.text()) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({"from": "git", "repository": "http://127.0.0.1:1/x.git"}, 403, "not an address of the public internet"),
+        ({"from": "git", "repository": "/etc"}, 403, "No folder of this machine may be read"),
+        ({"from": "folder", "repository": "/etc"}, 403, "No folder of this machine may be read"),
+        ({"from": "host", "code_host": "local", "repository": "https://git.example/x"}, 400, "Choose the code host"),
+        ({"from": "host", "code_host": "github", "repository": "https://github.com/a/b"}, 400, "needs a token"),
+        (
+            {"from": "host", "code_host": "gitlab", "repository": "http://10.0.0.1/a/b", "token": "glpat-s3cret"},
+            400,
+            "unencrypted",
+        ),
+    ],
+)
+async def test_what_may_not_be_named_is_refused(owner, base, fields, status, says):
+    async with owner.post(f"{base}/projects/new", data={"name": "Evil", **fields}) as answer:
+        page = await answer.text()
+        assert (answer.status, says in page) == (status, True), page
+        assert "glpat-s3cret" not in page
+
+
+async def test_pages_of_a_site_tell_how_it_was_read(viewer, service, base):
+    site = f"{base}/sites/{service.domain}"
+    assert service.domain in await text_of(viewer, f"{base}/sites")
+    assert "mintlify" in await text_of(viewer, f"{site}/report")
+    found = await text_of(viewer, f"{site}/search?q=retry+delay")
+    assert "retry.md:" in found
+    assert re.search(r"points: .*looked for:", found)
+    assert "no word of the question" in await text_of(viewer, f"{site}/search?q=zzqxv")
+    assert "private" in await text_of(viewer, f"{site}/access")
+
+
+async def test_golden_questions_are_measured(editor, service, base):
+    questions = '{"query": "retry delay", "relevant": ["retry.md"]}\n{"query": "zzqxv", "relevant": ["install"]}'
+    async with editor.post(f"{base}/sites/{service.domain}/golden", data={"questions": questions}) as answer:
+        page = await answer.text()
+        assert (answer.status, "50%" in page, "zzqxv" in page) == (200, True, True)
+    async with editor.post(f"{base}/sites/{service.domain}/golden", data={"questions": "nonsense"}) as answer:
+        assert (answer.status, "line 1" in await answer.text()) == (400, True)
+
+
+async def test_owner_opens_a_site_and_closes_it(owner, service, base):
+    path = f"{base}/sites/{service.domain}/access"
+    async with owner.post(path, data={"public": "true", "origins": "https://docs.example.com"}) as answer:
+        assert "public: anyone may ask it" in await answer.text()
+    async with owner.post(path, data={"public": "true", "origins": "ftp://x"}) as answer:
+        assert answer.status == 400
+    async with owner.post(path, data={"origins": ""}) as answer:
+        assert "private: only with" in await answer.text()
+
+
+async def test_owner_changes_a_project(owner, service, base):
+    path = f"{base}/sites/{service.domain}/project"
+    async with owner.post(path, data={"name": "Kite guide", "ref": "main", "contexts": ""}) as answer:
+        page = await answer.text()
+        assert (answer.status, 'value="Kite guide"' in page) == (200, True)
+    async with owner.post(path, data={"name": "Kite guide", "contexts": "code=/etc"}) as answer:
+        assert (answer.status, "not an https:// URL" in await answer.text()) == (400, True)
+
+
+async def test_editor_indexes_again_and_sees_it(editor, service, base):
+    async with editor.post(f"{base}/sites/{service.domain}/index") as answer:
+        assert (answer.status, "Index" in await answer.text()) == (200, True)
+    await live_until(editor, f"{base}/sites/{service.domain}/live", "Commit ")
+
+
+async def test_roles_bound_what_can_be_done(viewer, editor, outsider, nobody, service, base):
+    site = f"{base}/sites/{service.domain}"
+    posts = {f"{site}/index": 403, f"{site}/access": 403, f"{site}/project": 403, f"{base}/projects/new": 403}
+    for path, status in posts.items():
+        async with viewer.post(path, data={}) as answer:
+            assert answer.status == status, path
+        for client in (outsider, nobody):
+            async with client.post(path, data={}, allow_redirects=False) as answer:
+                assert answer.status in (404, 401, 303), path
+    async with editor.post(f"{site}/access", data={"public": "true"}) as answer:
+        assert answer.status == 403
+    for path in (f"{base}/sites", site, f"{site}/report", f"{site}/search", f"{site}/live"):
+        async with outsider.get(path) as answer:
+            assert answer.status == 404, path
+
+
+async def test_site_of_another_organization_is_not_found(outsider, people, service):
+    path = f"/dashboard/{people.other_organization_id}/sites"
+    assert "no documentation here yet" in await text_of(outsider, path)
+    await text_of(outsider, f"{path}/{service.domain}", status=404)

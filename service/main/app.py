@@ -15,9 +15,21 @@ from service.queries.job_steps import steps_of_pull_request
 from service.queries.jobs import errors_of_pull_request
 from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
-from service.web.api import analytics, feedback, health, incoming, jobs, jobs_v1, reader_tokens, search, threads
+from service.web.api import (
+    analytics,
+    feedback,
+    health,
+    incoming,
+    jobs,
+    jobs_v1,
+    reader_tokens,
+    resumes,
+    search,
+    threads,
+)
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.api.organization import MODULES as ORGANIZATION
+from service.web.ask.pages import MODULES as ASK
 from service.web.dashboard.navigation import note_served
 from service.web.dashboard.pages import MODULES as PAGES
 from service.web.http import access, errors, hosted
@@ -97,8 +109,8 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
-        health, errors, reference, manual, jobs, jobs_v1, threads, search, reader_tokens, feedback, analytics,
-        pull_requests, incoming, *ORGANIZATION, *PAGES,
+        health, errors, reference, manual, jobs, jobs_v1, threads, resumes, search, reader_tokens, feedback, analytics,
+        pull_requests, incoming, *ORGANIZATION, *PAGES, *ASK,
     ):  # fmt: skip
         app.add_routes(module.routes)
     app.add_routes(

@@ -25,7 +25,7 @@ class KeyView(Struct, frozen=True, rename="camel"):
     use: Annotated[
         KeyUse | None,
         described(
-            "Who calls with an assistant key: `open` for anyone, `server` for no web page, `browser` for pages of its"
+            "The callers of an assistant key: `open` for any, `server` for no web page, `browser` for pages of its"
             " origins; null for an admin key."
         ),
     ]

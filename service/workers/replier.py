@@ -89,7 +89,9 @@ MAX_EARLIER_TURNS = 50
 """More than fits any prompt; the assistant takes what fits of them. The newest, and the very first."""
 INTERNAL = "Something went wrong on our side; it has been logged."
 RETURN_SECONDS = 60.0
-"""How long, at least, a reply that has been taken over goes on without a reader: a page needs a moment to come back."""
+"""How long, at least, a reply goes on without a reader when it has been taken over, or its client has said that it
+comes back: a page needs a moment to load again.
+"""
 RESTARTING = "The service is restarting; ask again in a moment."
 GOES_ON = "The service is restarting; the answer goes on in a moment: load the page again to read it."
 UNAVAILABLE = "The service cannot do this right now; try again."
@@ -176,11 +178,11 @@ class Replier:
             self._broadcast.close(reply_id)  # it has ended, or has yet to begin and will find no reader
 
     @contextmanager
-    def reading(self, thread_id: str, reply_id: str, *, may_return: bool) -> Iterator[None]:
+    def reading(self, thread_id: str, reply_id: str, *, may_return: bool, returns: bool = False) -> Iterator[None]:
         """Count a reader of a reply; one that leaves by an exception, as when a connection is cut, has lost the rest of
         it.
 
-        ``may_return``: the client has named its chat, so it could ask for it.
+        ``may_return``: the client has named its chat, so it could ask for it; ``returns``: it has said that it will.
         """
         self._readers[reply_id] += 1
         self._end_wait(reply_id)
@@ -189,13 +191,20 @@ class Replier:
         except BaseException:
             self._readers[reply_id] -= 1
             if self._readers[reply_id] == 0:
-                self._on_disconnect(thread_id, reply_id, may_return=may_return)
+                self._on_disconnect(thread_id, reply_id, may_return=may_return, returns=returns)
             raise
         else:
             self._readers[reply_id] -= 1
         finally:
             if self._readers[reply_id] == 0:
                 del self._readers[reply_id]
+
+    async def stop_for_reader(self, thread_id: str, reply_id: str) -> None:
+        """Stop a reply because its reader asked for that, in whichever process it is written."""
+        if reply_id in self._underway:
+            self.stop(reply_id)
+        else:
+            await self._record(thread_id, StopReply(reply_id, "stopped", now()))
 
     @property
     def awaited(self) -> int:
@@ -210,11 +219,12 @@ class Replier:
         """Go on with a reply under way when the process that gave it has ended, or mark it as interrupted."""
         await self._orphans.settle(thread_id, reply_id, instance)
 
-    def _on_disconnect(self, thread_id: str, reply_id: str, *, may_return: bool) -> None:
-        if self._context.grace_seconds <= 0 or not may_return:
+    def _on_disconnect(self, thread_id: str, reply_id: str, *, may_return: bool, returns: bool) -> None:
+        least_seconds = RETURN_SECONDS if returns else 0.0
+        if max(self._context.grace_seconds, least_seconds) <= 0 or not may_return:
             self.stop(reply_id)
             return
-        self._await_reader(reply_id)
+        self._await_reader(reply_id, least_seconds=least_seconds)
         if self._group is not None:
             leaving = self._record(thread_id, LeaveReply(reply_id, now()))
             try:

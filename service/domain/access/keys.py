@@ -24,7 +24,7 @@ KeyStatus = Literal["in_force", "expired", "revoked"]
 KeyScope = Literal["read", "jobs", "all"]
 """Which requests an admin key opens: those that read; jobs too; everything. An assistant key has no scope."""
 KeyUse = Literal["open", "server", "browser"]
-"""Who calls with an assistant key: anyone, servers alone, or pages of its origins."""
+"""The callers of an assistant key: any, servers alone, or pages of its origins."""
 
 PREFIXES: dict[KeyKind, str] = {"assistant": "docsmith_dsc_", "admin": "docsmith_"}
 """In the order in which to test them: the assistant's prefix begins with the admin's."""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from service import __version__
-from service.web.api import analytics, feedback, health, jobs, jobs_v1, search, threads
+from service.web.api import analytics, feedback, health, jobs, jobs_v1, reader_tokens, resumes, search, threads
 from service.web.api.openapi import document
 from service.web.api.operations import Tag
 from service.web.api.organization import MODULES as ORGANIZATION
@@ -61,10 +61,12 @@ TAGS = (
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
 )
 
-NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/manual", "/openapi.json")
+NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/manual", "/openapi.json", "/sdk/", "/ask/")
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
-MODULES = (jobs, jobs_v1, threads, search, feedback, analytics, *ORGANIZATION, health)
+MODULES = (
+    jobs, jobs_v1, threads, resumes, search, reader_tokens, feedback, analytics, *ORGANIZATION, health,
+)  # fmt: skip
 _TAG_NAMES = [tag.name for tag in TAGS]
 OPERATIONS = sorted(
     (operation for module in MODULES for operation in module.routes.operations),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing, suppress
+from contextlib import AbstractContextManager, aclosing, suppress
 
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
@@ -18,6 +18,8 @@ from service.web.http.revocation import KEY_REVOKED, SENTENCE, KeyRevoked, revoc
 from service.wire import checks, data_stream, ui_messages
 from service.workers.broadcast import Topic
 
+RETURNS = "resume"
+"""The feature of a client that comes back for a reply whose connection it has lost, and says when it stops one."""
 TURN_PIECES = 16
 """After a write of more pieces, others have their turn; between the pieces of a model they have it anyway."""
 PAUSE_SECONDS = 0.001
@@ -49,8 +51,7 @@ async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, pl
     encoder = ui_messages.UiMessageEncoder(plain=plain, has_checks=checks.FEATURE in reply.features)
     response = EventSourceResponse(sep="\n", allow_all_methods=True)
     response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
-    reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
-    with suppress(KeyRevoked), reading:  # leaving by the exception, the reader has lost the rest
+    with suppress(KeyRevoked), _reading(request, reply):  # leaving by the exception, the reader has lost the rest
         await response.prepare(request)
         direct = DirectWriter(request, response, encoder.encode)
         async with response, aclosing(_batches(request, reply, direct)) as batches:
@@ -67,8 +68,7 @@ async def send_data_stream(
     """Answer with the lines of AI SDK 4."""
     encoder = data_stream.DataStreamEncoder(has_checks=checks.FEATURE in reply.features)
     response = web.StreamResponse(headers={**data_stream.HEADERS, **_headers_of(reply), **headers})
-    reading = request.app[REPLIER].reading(reply.thread_id, reply.reply_id, may_return=reply.may_return)
-    with suppress(KeyRevoked), reading:
+    with suppress(KeyRevoked), _reading(request, reply):
         await response.prepare(request)
         direct, seen = DirectWriter(request, response, encoder.encode), 0
         async with aclosing(_batches(request, reply, direct)) as batches:
@@ -82,6 +82,12 @@ async def send_data_stream(
         await response.write_eof()
         await _note_end(request, reply)
     return response
+
+
+def _reading(request: web.Request, reply: ReplySubscription) -> AbstractContextManager[None]:
+    return request.app[REPLIER].reading(
+        reply.thread_id, reply.reply_id, may_return=reply.may_return, returns=RETURNS in reply.features
+    )
 
 
 def _lines(encoder: data_stream.DataStreamEncoder, events: Iterable[ReplyEvent]) -> list[bytes]:

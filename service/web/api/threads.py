@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct, field
 from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.errors import Invalid, NotFound
 from service.domain.search import SearchFilter
-from service.domain.threads.replies import ReplyEvent, ResumeRequest
+from service.domain.threads.replies import ReplyEvent
 from service.domain.threads.threads import (
     DEFAULT_PAGE_SIZE,
     MAX_CONTEXT_CHARACTERS,
@@ -22,25 +22,24 @@ from service.domain.threads.threads import (
     ContextItem,
     PostMessage,
 )
-from service.queries.threads import find_reply_to_resume, find_thread_of_message
+from service.queries.threads import find_thread_of_message
 from service.runtime.system import new_id, now
 from service.views.fields import described
 from service.views.projects import ProjectView
 from service.web.api.operations import Answer, Parameter, Routes, table
-from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
+from service.web.api.replies import RETURNS, ReplySubscription, send_data_stream, send_ui_messages
 from service.web.http.access import is_keyless, site_for, trusted_groups
 from service.web.http.app_keys import BROADCAST, INSTANCE, KEY_REQUIRED, REPLIER, STORE, VIEWS
 from service.web.http.client_address import client_address
 from service.web.http.limits import metered_store, name_reader
 from service.web.http.problems import ACTOR, decoded_at, metadata_of, read_body
-from service.web.http.query_params import query_param
 from service.web.http.schemas import MESSAGE, QUESTION, WHOLE
 from service.web.http.versioning import deprecated
 from service.wire import checks, data_stream, ui_messages
 from service.workers.broadcast import Topic
 
 MAX_ID_CHARACTERS = 200
-FEATURES = (checks.FEATURE,)
+FEATURES = (checks.FEATURE, RETURNS)
 MAX_ECHOES = 20
 """Number of a chat's last messages that are searched for the thread that they name."""
 
@@ -139,7 +138,11 @@ class ThreadBody(Struct, rename="camel"):
     )
     features: Annotated[
         Annotated[list[Text200], Meta(max_length=20)] | None,
-        described("Further parts of the stream: `checks` for a verdict on each sentence. Others are ignored."),
+        described(
+            "What else the client can do: `checks` for a verdict on each sentence in the stream; `resume` for a client"
+            " that comes back after a lost connection and names its stops, so that the reply goes on for at least a"
+            " minute. Others are ignored."
+        ),
     ] = None
     regenerate: Annotated[Any, described("`true` is the same as `trigger` `regenerate-message`.")] = None
 
@@ -153,12 +156,6 @@ QUESTION_EXAMPLE = {
     "fp": "anonymous",
     "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "How do I retry a failed job?"}]}],
 }
-
-RESUME_PARAMETERS = (
-    Parameter("X-Thread-Key", "The thread's key.", where="header"),
-    Parameter("threadKey", "The thread's key, for clients that can set no header."),
-    Parameter("fp", "The thread's own `fp`, where it is not `anonymous`."),
-)
 
 routes = Routes()
 
@@ -189,42 +186,15 @@ routes = Routes()
 )
 async def post_message_v2(request: web.Request) -> web.StreamResponse:
     """AI SDK 5 and later: server-sent events."""
-    project = await site_for(request)
+    return await send_answer(request, await site_for(request))
+
+
+async def send_answer(request: web.Request, project: ProjectView) -> web.StreamResponse:
+    """Answer the message of a request that may ask this site."""
     body = await read_body(request, ThreadBody, mends_text=True)
     reply = await _post(request, project, body, api_version=2)
     has_trigger = isinstance(body.trigger, str)
     plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=has_trigger)
-    return await send_ui_messages(request, reply, plain=plain)
-
-
-@routes.operation(
-    "GET",
-    "/discovery/v2/assistant/{domain}/message/{chatId:.+}/stream",
-    "resumeReply",
-    "Assistant",
-    "Resume a reply",
-    {
-        200: Answer(
-            "The reply under way, from its start: the same stream as when it was asked for.",
-            ui_messages.UiChunk,
-            media_type="text/event-stream",
-            headers=(ui_messages.THREAD_ID_HEADER, ui_messages.MESSAGE_ID_HEADER, "x-vercel-ai-ui-message-stream"),
-            example=ui_messages.EXAMPLE,
-        ),
-        204: Answer("Nothing is under way in that chat, or nothing for this reader."),
-    },
-    description="What `useChat({resume: true})` asks for when its page comes back. It is for a client that has the"
-    " thread's key, or asks as the first request did: with the same key, from the same address, by the same"
-    " program.",
-    parameters=RESUME_PARAMETERS,
-    answers_head=False,  # asking has effects
-)
-async def resume_reply(request: web.Request) -> web.StreamResponse:
-    """AI SDK 5 and later: server-sent events; 204 when there is nothing to resume."""
-    reply = await _reply_to_resume(request)
-    if reply is None:
-        return web.Response(status=204)
-    plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=False)
     return await send_ui_messages(request, reply, plain=plain)
 
 
@@ -256,61 +226,6 @@ async def post_message_v1(request: web.Request) -> web.StreamResponse:
     reply = await _post(request, project, body, api_version=1)
     successor = deprecated(f"/discovery/v2/assistant/{project.domain}/message")
     return await send_data_stream(request, reply, headers=successor)
-
-
-@routes.operation(
-    "GET",
-    "/discovery/v1/assistant/{domain}/message/{chatId:.+}/stream",
-    "resumeReplyV1",
-    "Deprecated",
-    "Resume a reply, for the AI SDK 4",
-    {
-        200: Answer(
-            "The reply under way, from its start: the same stream as when it was asked for.",
-            media_type="text/plain",
-            headers=(ui_messages.THREAD_ID_HEADER, "x-vercel-ai-data-stream"),
-            example=data_stream.EXAMPLE,
-        ),
-        204: Answer("Nothing is under way in that chat, or nothing for this reader."),
-    },
-    description="As `resumeReply`, with the stream of `askV1`.",
-    parameters=RESUME_PARAMETERS,
-    answers_head=False,  # asking has effects
-)
-async def resume_reply_v1(request: web.Request) -> web.StreamResponse:
-    """As ``resume_reply``, for AI SDK 4."""
-    reply = await _reply_to_resume(request)
-    return web.Response(status=204) if reply is None else await send_data_stream(request, reply, headers={})
-
-
-async def _reply_to_resume(request: web.Request) -> ReplySubscription | None:
-    """Return the reply under way in a chat; None when there is none, or none for this reader.
-
-    A chat's name is chosen by its client and can be guessed. So the caller either has the thread's key
-    (``X-Thread-Key``, or ``threadKey`` in the query), or is the one who asked, by API key, address and User-Agent.
-    ``fp`` in the query must be the thread's own, where it has one. The plain client sends none of these.
-    """
-    project = await site_for(request)
-    key = request.headers.get("X-Thread-Key") or query_param(request, "threadKey") or None
-    reader = ResumeRequest(
-        project.domain,
-        _asker(request),
-        now(),
-        fp=query_param(request, "fp") or None,
-        thread_key=key,
-        key_required=request.app[KEY_REQUIRED],
-    )
-    chat_id = request.match_info["chatId"][:MAX_ID_CHARACTERS]
-    replier = request.app[REPLIER]
-    found = await find_reply_to_resume(request.app[STORE], request.app[VIEWS], chat_id, reader)
-    if found is None:
-        return None
-    thread_id, reply = found.thread_id, found.reply
-    if reply.state == "active":
-        await replier.settle_if_orphaned(thread_id, reply.reply_id, reply.instance)
-        await replier.record_reconnect(thread_id, reply.reply_id)
-    topic = request.app[BROADCAST].find(reply.reply_id)
-    return ReplySubscription(thread_id, reply.reply_id, topic, may_return=True, is_lost=True, features=reply.features)
 
 
 async def _post(
@@ -374,7 +289,7 @@ def _message(body: ThreadBody, domain: str, request: web.Request, api_version: L
         thread_key=body.thread_key or request.headers.get("X-Thread-Key") or None,
         key_required=request.app[KEY_REQUIRED],
         chat_id=chat_id,
-        asker=_asker(request) if chat_id else "",
+        asker=asker_of(request) if chat_id else "",
         regenerates=body.trigger == "regenerate-message" or body.regenerate is True,
         edits=bool(chat_id) or isinstance(body.trigger, str) or bool(_id_in(body.message_id)),
         listed=len(body.messages) if api_version == 1 and chat_id else 0,
@@ -458,7 +373,7 @@ def _echoed_thread(messages: list[Raw]) -> str | None:
     return None
 
 
-def _asker(request: web.Request) -> str:
+def asker_of(request: web.Request) -> str:
     """Return a digest of the caller, as far as a request shows it: one page in one browser, reloaded, is the same."""
     seen = (request[ACTOR], str(client_address(request)), request.headers.get("User-Agent", ""))
     return hashlib.sha256("\0".join(seen).encode("utf-8", "surrogateescape")).hexdigest()

@@ -13,7 +13,7 @@ from service.domain.errors import Forbidden
 from service.web.http.routes import FOR_BROWSERS
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-NOT_PAGES = ("/v1/", "/v2/", "/hooks/", "/healthz", "/readyz", "/metrics", "/openapi.json", *FOR_BROWSERS)
+NOT_PAGES = ("/v1/", "/v2/", "/hooks/", "/sdk/", "/healthz", "/readyz", "/metrics", "/openapi.json", *FOR_BROWSERS)
 """Beginnings of the paths that answer whatever the ``Host``."""
 UNKNOWN_HOST = (
     "This service is not known by that name. Open it by the address in server.public_url, or set that to the address "

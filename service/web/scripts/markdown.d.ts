@@ -1,0 +1,21 @@
+/** Markdown to nodes of a document, while it is being written. Nothing is parsed as HTML. */
+
+export interface MarkdownOptions {
+  document?: Document;
+  /** What relative addresses are relative to; they stay relative when left out. */
+  base?: string;
+  /** Changes an address, or refuses it with the empty string. */
+  link?: (url: string) => string;
+  /** The address of an image to show; images are links when left out. */
+  image?: (url: string) => string;
+}
+
+export interface MarkdownView {
+  /** Show the text so far. */
+  update(text: string): void;
+  clear(): void;
+}
+
+export declare function createMarkdown(element: Element, options?: MarkdownOptions): MarkdownView;
+/** The address if a link may lead there: http, https, mailto or relative; else the empty string. */
+export declare function safeUrl(url: string, base?: string): string;

@@ -1,4 +1,4 @@
-"""What readers ask an organization's assistants: questions, conversations, gaps and sums, over all of its projects."""
+"""Readers of an organization: their questions, conversations, gaps and sums, over all of its projects."""
 
 import asyncio
 from typing import Annotated, Any, cast, get_args

@@ -150,6 +150,19 @@ class Material(Struct, frozen=True):
     """Words of the first query, without those that only make it a question; the first ones of a long query."""
 
 
+class PageName(Struct, frozen=True):
+    path: str
+    url: str
+    title: str
+
+
+class OtherPages(Struct, frozen=True):
+    """The pages of a site that are not among some of them."""
+
+    count: int
+    first: Sequence[PageName]
+
+
 class SiteLinks(Protocol):
     """The addresses of a site's pages, known at once: for links in a text that is being written."""
 
@@ -202,6 +215,9 @@ class SearchIndex(Protocol):
 
     async def links(self, domain: str) -> SiteLinks:
         """Return the addresses of the site's pages."""
+
+    async def pages_besides(self, domain: str, paths: Sequence[str], *, limit: int) -> OtherPages:
+        """Return the pages whose files are not among the paths: their number, and the first of them."""
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         """Return a page by its path in the repository, with or without the suffix, or by its URL path on the site.

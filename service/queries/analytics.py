@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventstore import Views
+from service.domain.errors import NotFound
 from service.domain.threads.recorded_reply import Caller
+from service.ports.search_index import SearchIndex
 from service.projections.question_days import FIRST_TEXT_MS
 from service.views.analytics import (
     AnalyticsView,
@@ -16,7 +19,10 @@ from service.views.analytics import (
     FirstTextView,
     QuestionCountsView,
     SpendingView,
+    UncitedPagesView,
+    UncitedPageView,
 )
+from service.views.projects import ProjectView
 
 MAX_PAGES = 50
 MAX_SPENDING = 100
@@ -52,7 +58,7 @@ async def read_analytics(
     ):
         by_day[day] = _added(by_day[day], counts)
         callers[caller] = callers.get(caller, 0) + counts[0]
-    monday = days.first - timedelta(days=days.first.weekday())
+    monday = _monday(days)
     pages = await views.query(
         "SELECT project_id, path, max(title), max(url), sum(answers) FROM cited_weeks"  # noqa: S608  (ours)
         f" WHERE {where.replace('day', 'week')} GROUP BY project_id, path ORDER BY 5 DESC, path LIMIT ?",
@@ -79,8 +85,31 @@ async def read_analytics(
         first_text=await _first_text(views, where, given),
         cited_from=monday.isoformat(),
         cited_pages=tuple(CitedPageView(*row) for row in pages),
+        uncited_pages=None,
         spending=tuple(SpendingView(*row) for row in spending),
     )
+
+
+async def with_uncited_pages(
+    found: AnalyticsView, views: Views, index: SearchIndex, project: ProjectView, days: Days
+) -> AnalyticsView:
+    """Return the sums of a project together with the pages of its site that no answer cites."""
+    rows = await views.query(
+        "SELECT DISTINCT path FROM cited_weeks"
+        " WHERE organization_id = ? AND week >= ? AND week <= ? AND project_id = ?",
+        (project.organization_id, _monday(days).isoformat(), days.last.isoformat(), project.id),
+    )
+    try:
+        others = await index.pages_besides(project.domain, [row["path"] for row in rows], limit=MAX_PAGES)
+    except NotFound:  # it has no index yet
+        return found
+    pages = tuple(UncitedPageView(page.path, page.title, page.url) for page in others.first)
+    return replace(found, uncited_pages=UncitedPagesView(others.count, pages))
+
+
+def _monday(days: Days) -> date:
+    """Return the beginning of the first week, whole, of a period."""
+    return days.first - timedelta(days=days.first.weekday())
 
 
 def _numbers(counts: QuestionCountsView) -> list[int]:

@@ -63,6 +63,21 @@ class CitedPageView(Struct, frozen=True, rename="camel"):
     answers: Annotated[int, described("How many answers cite it.")]
 
 
+class UncitedPageView(Struct, frozen=True, rename="camel"):
+    """A page that no answer cites."""
+
+    path: Annotated[str, described("Its file in the repository.")]
+    title: Annotated[str, described("Its title.")]
+    url: Annotated[Reference, described("Where it is on the site.")]
+
+
+class UncitedPagesView(Struct, frozen=True, rename="camel"):
+    """Pages of the site, as it is indexed now, that no answer of the period cites."""
+
+    count: Annotated[int, described("How many.")]
+    pages: Annotated[tuple[UncitedPageView, ...], described("The first of them.")]
+
+
 class SpendingView(Struct, frozen=True, rename="camel"):
     """Tokens and cost of the replies to one key with one model."""
 
@@ -85,4 +100,7 @@ class AnalyticsView(Struct, frozen=True, rename="camel"):
     first_text: Annotated[FirstTextView, described("How long readers waited.")]
     cited_from: Annotated[str, described("The Monday from which citations are counted, by weeks.", format="date")]
     cited_pages: Annotated[tuple[CitedPageView, ...], described("The most cited first.")]
+    uncited_pages: Annotated[
+        UncitedPagesView | None, described("Null without a project, and while its site has no index.")
+    ]
     spending: Annotated[tuple[SpendingView, ...], described("The most costly first.")]

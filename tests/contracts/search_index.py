@@ -159,6 +159,13 @@ class SearchIndexContract:
         assert "## Authentication" in page.content
         assert "tags:" not in page.content
 
+    async def test_pages_besides_some_are_counted_and_named(self, index):
+        everything = await index.pages_besides(DOMAIN, (), limit=100)
+        assert everything.count == len(everything.first) > 1
+        first, *others = everything.first
+        found = await index.pages_besides(DOMAIN, (first.path, "nowhere.md"), limit=1)
+        assert (found.count, list(found.first)) == (len(others), others[:1])
+
     async def test_a_page_for_a_group_of_readers_is_read_only_by_them(self, index):
         assert await index.read_page(DOMAIN, "internal/runbook", readers=()) is None
         assert await index.read_page(DOMAIN, "internal/runbook", readers=("customers",)) is None

@@ -101,6 +101,9 @@ async def test_analytics_show_numbers_and_tables(viewer, base, asked):
     assert "Questions a day" in found
     assert re.search(r"<th scope=\"row\">Retries</th><td><code>retry.md</code>", found)
     assert "builtin/extractive" in found
+    assert re.search(
+        r"<th scope=\"row\">Install</th><td><code>install.md</code>", found.split("<h2>Pages that no answer cites")[1]
+    )
     assert ANSWERED not in found
     assert "Nothing was asked in this time." in await page(viewer, f"{base}/analytics?site=of-others")
 
@@ -134,7 +137,10 @@ async def test_api_has_what_the_pages_show(service, asked):
     _, found = await answered(service, "/v2/gaps", limit="50")
     assert UNANSWERED in [gap["question"] for gap in found["gaps"]]
     _, sums = await answered(service, "/v2/analytics", days="2")
-    assert (sums["totals"]["answered"], len(sums["days"])) == (1, 2)
+    assert (sums["totals"]["answered"], len(sums["days"]), sums["uncitedPages"]) == (1, 2, None)
+    _, sums = await answered(service, "/v2/analytics", projectId=service.project_id)
+    assert "retry.md" not in [page["path"] for page in sums["uncitedPages"]["pages"]]
+    assert sums["uncitedPages"]["count"] == 2
 
 
 async def test_api_shows_and_erases_nothing_of_others(service, people, asked):

@@ -12,7 +12,9 @@ from service.ports.search_index import (
     Explanation,
     Material,
     MaterialRequest,
+    OtherPages,
     Page,
+    PageName,
     SearchResult,
     Section,
     SiteLinks,
@@ -132,6 +134,11 @@ class FakeSearchIndex:
             AddressedPage(page.url, page.path, json.dumps(sorted(page.anchors)), frozenset(page.groups))
             for page in site.pages.values()
         )
+
+    async def pages_besides(self, domain: str, paths: Sequence[str], *, limit: int) -> OtherPages:
+        _, site, _ = self._site(domain)
+        others = [page for path, page in site.pages.items() if path not in paths]
+        return OtherPages(len(others), tuple(PageName(page.path, page.url, page.title) for page in others[:limit]))
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         commit, site, parsed = self._site(domain)

@@ -16,6 +16,7 @@ from service.ports.search_index import (
     NO_FILTER,
     Material,
     MaterialRequest,
+    OtherPages,
     Page,
     SearchIndex,
     SearchResult,
@@ -146,6 +147,9 @@ class _Index:
 
     async def links(self, domain: str) -> SiteLinks:
         return await self._index.links(domain)
+
+    async def pages_besides(self, domain: str, paths: Sequence[str], *, limit: int) -> OtherPages:
+        return await self._index.pages_besides(domain, paths, limit=limit)
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         with self._tracer.span("docsmith.read_page", {"docsmith.site": domain}):

@@ -23,7 +23,7 @@ from service.domain.errors import Invalid
 from service.domain.search import QueryWord, SearchFilter
 from service.domain.sites import Skipped
 from service.markup.prose import words_of
-from service.ports.search_index import Explanation, Highlights, Page, SearchResult, Section
+from service.ports.search_index import Explanation, Highlights, OtherPages, Page, PageName, SearchResult, Section
 from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.copies import Copies
 from service.retrieval.index.explaining import explained
@@ -474,6 +474,13 @@ class SiteIndex:
             aliases = self._db.execute("SELECT key, page FROM addresses WHERE is_url")
             self._links = PageAddresses(pages.values(), {key: pages[page] for key, page in aliases if page in pages})
         return self._links
+
+    def pages_besides(self, paths: Sequence[str], *, limit: int) -> OtherPages:
+        rows = self._db.execute(
+            "SELECT path, url, title FROM pages WHERE path NOT IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (json.dumps(list(paths)),),
+        ).fetchall()
+        return OtherPages(len(rows), tuple(PageName(*row) for row in rows[:limit]))
 
     def _is_for(self, page: int, readers: Sequence[str] | None) -> bool:
         (groups,) = self._db.execute("SELECT groups FROM pages WHERE id = ?", (page,)).fetchone()

@@ -29,6 +29,7 @@ from service.ports.search_index import (
     NO_FILTER,
     Material,
     MaterialRequest,
+    OtherPages,
     Page,
     SearchResult,
     Section,
@@ -230,6 +231,9 @@ class SiteIndexes:
             if served is not None and served is self._served.get(domain):  # the same before and after: they are its own
                 served.links = links
         return links
+
+    async def pages_besides(self, domain: str, paths: Sequence[str], *, limit: int) -> OtherPages:
+        return await self._asked(domain, lambda index: index.pages_besides(paths, limit=limit))
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         return await self._asked(domain, lambda index: index.read_page(path, readers))

@@ -2,14 +2,14 @@
 
 from aiohttp import web
 
-from service.queries.analytics import Days, read_analytics
+from service.queries.analytics import Days, read_analytics, with_uncited_pages
 from service.queries.keys import key_names
 from service.queries.questions import catch_up_questions
 from service.runtime.system import now
 from service.web.dashboard.page import dashboard_page
 from service.web.dashboard.periods import DAYS, filters_of
 from service.web.dashboard.questions import CALLERS
-from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.app_keys import INDEX, STORE, VIEWS
 from service.web.http.people import member
 
 DEFAULT_DAYS = "30"
@@ -26,6 +26,8 @@ async def show_analytics(request: web.Request) -> web.Response:
     views = request.app[VIEWS]
     await catch_up_questions(request.app[STORE], views)
     found = await read_analytics(views, person.organization_id, days, project_id=filters.project_id)
+    if project := filters.project or (filters.projects[0] if len(filters.projects) == 1 else None):
+        found = await with_uncited_pages(found, views, request.app[INDEX], project, days)
     return dashboard_page(
         request, person, "analytics.html",
         found=found, filters=filters, all_days=DAYS, callers=CALLERS,

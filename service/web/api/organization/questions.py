@@ -11,7 +11,7 @@ from service.commands.erasures import erase_subject
 from service.domain.errors import NotFound
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller
-from service.queries.analytics import Days, read_analytics
+from service.queries.analytics import Days, read_analytics, with_uncited_pages
 from service.queries.gaps import GapQuery
 from service.queries.questions import (
     FIRST,
@@ -40,8 +40,8 @@ from service.web.api.analytics import (
 )
 from service.web.api.feedback import EXAMPLE_THREAD_ID
 from service.web.api.operations import Answer, Parameter, Routes
-from service.web.http.access import admin_key
-from service.web.http.app_keys import GAP_READER, STORE, VIEWS
+from service.web.http.access import PROJECT_DIRECTORY, admin_key
+from service.web.http.app_keys import GAP_READER, INDEX, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of
 from service.web.http.query_params import query_param, whole_param
 
@@ -80,6 +80,7 @@ ANALYTICS_EXAMPLE: dict[str, Any] = {
             "answers": 31,
         }
     ],
+    "uncitedPages": {"count": 1, "pages": [{"path": "legal.md", "title": "Legal notice", "url": "/legal"}]},
     "spending": [
         {
             "keyId": "5b0f1d8f3a524b7a9c1e7d33019a8e6c",
@@ -259,7 +260,12 @@ async def show_analytics(request: web.Request) -> web.Response:
     count = whole_param(request, "days", DAYS, least=1, most=MAX_DAYS)
     await _catch_up(request)
     days, project_id = Days.until(now().date(), days=count), query_param(request, "projectId")
-    return json_response(await read_analytics(request.app[VIEWS], organization_id, days, project_id=project_id))
+    views = request.app[VIEWS]
+    found = await read_analytics(views, organization_id, days, project_id=project_id)
+    project = None if project_id is None else await request.app[PROJECT_DIRECTORY].by_id(project_id, organization_id)
+    if project is not None:
+        found = await with_uncited_pages(found, views, request.app[INDEX], project, days)
+    return json_response(found)
 
 
 async def _catch_up(request: web.Request) -> None:

@@ -8,6 +8,7 @@ from aiohttp import web
 from service.adapters.hosted.git_http import git_routes
 from service.domain.access.names import Names, link_base
 from service.main.hosted_events import HostedEvents
+from service.main.job_changes import JobChanges
 from service.main.listening import socket_of
 from service.main.parts import Parts
 from service.queries.gaps import GapReader
@@ -48,6 +49,7 @@ from service.web.http.app_keys import (
     INDEX,
     INDEXING,
     INSTANCE,
+    JOB_CHANGES,
     JOB_READER,
     KEY_REQUIRED,
     MENTION,
@@ -83,6 +85,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[COUNT_BOUND] = parts.metrics.count_bound
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
     app[ALLOW_PRIVATE] = runtime.settings.network.allow_private
+    app[JOB_CHANGES] = JobChanges(runtime).read
     app[MODEL_ALIASES] = tuple(runtime.settings.models)
     app[MENTION] = runtime.settings.agent.mention
     app[GAP_READER] = GapReader(runtime.store, runtime.views)

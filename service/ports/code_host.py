@@ -131,6 +131,16 @@ class Diffed(Struct, frozen=True):
     """The file is larger than what is read."""
 
 
+class ComparedChanges(Struct, frozen=True):
+    """The files that a job has changed, against the documentation that it began from."""
+
+    files: Sequence[Diffed]
+    is_cut: bool = False
+    """There are more than are shown."""
+    is_readable: bool = True
+    """False: the texts are gone, here or by an erasure."""
+
+
 class PullRequestCommit(Struct, frozen=True):
     commit: str
     author: str

@@ -56,6 +56,18 @@ async def test_editor_gives_a_job_follows_it_and_merges(editor, viewer, service)
     assert "The job has not failed." in refused[1]
 
 
+async def test_changes_are_shown_against_the_documentation(editor, viewer, service):
+    path = await created(editor, service, 'Append "Kites have changes." to install.md')
+    await followed(editor, path)
+    page = await text_of(viewer, f"{path}/changes")
+    assert "install.md" in page
+    assert "Kites have changes." in page
+    assert "To install Kite, run the installer" not in page  # far from the change
+    path = await created(editor, service, "Look around")
+    await followed(editor, path)
+    assert "The job changed no file." in await text_of(viewer, f"{path}/changes")
+
+
 async def test_form_sent_twice_creates_one_job(editor, service):
     first = await created(editor, service, "Look around", form="one")
     assert await created(editor, service, "Look around", form="one") == first

@@ -203,6 +203,21 @@ def _diffed(objects: Objects, change: Change, effort: Effort) -> Diffed:
     new = b"" if submodule else _text(objects, change.new)
     if old is None or new is None:
         return replace(file, hunks=(), is_too_large=True)
+    return _with_hunks(file, old, new, effort)
+
+
+def diff_of_texts(texts: Sequence[tuple[str, bytes | None, bytes | None]]) -> list[Diffed]:
+    """Compare files by their path and their content on both sides; None: it is not there."""
+    effort, files = Effort(LINE_STEPS), []
+    for path, old, new in texts:
+        kind: Kind = "added" if old is None else "deleted" if new is None else "changed"
+        file = _with_hunks(Diffed(path, path, kind, None, None, None), old or b"", new or b"", effort)
+        hunks, is_cut = _beginning(file.hunks or ())
+        files.append(replace(file, hunks=hunks, is_cut=is_cut))
+    return files
+
+
+def _with_hunks(file: Diffed, old: bytes, new: bytes, effort: Effort) -> Diffed:
     if b"\0" in old[:8_000] or b"\0" in new[:8_000]:
         return replace(file, hunks=(), added=0, removed=0, binary=True)
     hunks, added, removed = compared(old, new, effort)

@@ -16,15 +16,18 @@ from service.queries.jobs import ReadJob
 from service.queries.organization_jobs import ListedJob, listed_job, project_of_job
 from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
+from service.runtime.processes import run_in_child
 from service.views.projects import ProjectView
 from service.web.dashboard.jobs import root_of_page
-from service.web.dashboard.page import Live, dashboard_page, live, see_other
-from service.web.http.app_keys import JOB_READER, STORE, VIEWS
+from service.web.dashboard.page import Live, dashboard_page, frame_values, live, see_other
+from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.forms import read_form
-from service.web.http.hosted import act_on_job
+from service.web.http.hosted import MAKING_BYTES, MAKING_SECONDS, PAGE_TURNS, act_on_job
 from service.web.http.limits import metered_for_person
 from service.web.http.people import PEOPLE_DIRECTORY, Member, member, metadata
 from service.web.http.revocation import revocation_of
+from service.web.pages.html import SCRIPTED_HEADERS, html_response
+from service.web.pages.pull_request_views import make_changes
 from service.web.pages.rendering import rendered
 
 JOB_PATH = "/dashboard/{organizationId}/jobs/{jobId}"
@@ -116,6 +119,25 @@ async def _fragments(
             changed, last_state = listed.state != last_state, listed.state
             html = rendered("job_live.html", root=root, member=viewer, entries=entries, with_actions=changed, **values)
             yield Live(html, str(position))
+
+
+@routes.get(JOB_PATH + "/changes")
+async def show_changes(request: web.Request) -> web.Response:
+    """The job's changes so far; others wrote the files, so they are compared and rendered in child processes."""
+    viewer = await member(request)
+    project, job = await _job(request, viewer)
+    async with request.app[PAGE_TURNS].slot(project.id):
+        changes = await request.app[JOB_CHANGES](project, job.view.id)
+        values = {
+            **frame_values(request, viewer),
+            "notice": "",
+            "job": job.view,
+            "has_live": job.view.status == "active",
+        }
+        made = await run_in_child(
+            make_changes, changes, values, timeout_seconds=MAKING_SECONDS, memory_bytes=MAKING_BYTES
+        )
+    return html_response(made.html, headers=SCRIPTED_HEADERS)
 
 
 # What people do

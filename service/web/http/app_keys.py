@@ -12,6 +12,7 @@ from service.commands.guarded_projects import GuardedProjects
 from service.domain.access.spending import CostBounds
 from service.domain.threads.replies import ReplyEvent
 from service.ports.bounds import CountBound
+from service.ports.code_host import ComparedChanges
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.sign_in import IdentityProvider, Passkeys
@@ -19,6 +20,7 @@ from service.queries.gaps import GapReader
 from service.queries.jobs import JobReader
 from service.runtime.settings_shown import ShownSettings
 from service.runtime.uploads import Uploads
+from service.views.projects import ProjectView
 from service.views.sites import IndexingView
 from service.workers.broadcast import Broadcast
 from service.workers.indexing.site_reports import SiteReports
@@ -47,6 +49,8 @@ UPLOADS: web.AppKey[Uploads] = web.AppKey("UPLOADS")
 COST_BOUNDS: web.AppKey[Callable[[], CostBounds]] = web.AppKey("COST_BOUNDS")
 MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """The model of each kind of work, for ``/readyz``."""
+JOB_CHANGES: web.AppKey[Callable[[ProjectView, str], Awaitable[ComparedChanges]]] = web.AppKey("JOB_CHANGES")
+"""The changes of a project's job, by its id."""
 MODEL_ALIASES: web.AppKey[tuple[str, ...]] = web.AppKey("MODEL_ALIASES")
 """The names that the settings give to models, for jobs that choose one."""
 COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")

@@ -24,6 +24,9 @@ PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime, Metada
 PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
 """Shares of the projects whose pull requests are looked at."""
 
+MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
+"""For a page's HTML, on a machine that has much else to do: it takes less than a second."""
+
 Verb = Literal["merge", "close"]
 
 

@@ -1,11 +1,11 @@
 """A pull request's page and its files as HTML: in a child process, since others wrote what is in them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from service.markup.pages import is_markdown
-from service.ports.code_host import Diffed, PullRequestFile, PullRequestPage, PullRequestTexts
+from service.ports.code_host import ComparedChanges, Diffed, PullRequestFile, PullRequestPage, PullRequestTexts
 from service.views.job_transcript import PageComment
 from service.web.pages.diffs import Hunk, Marking, rows_of
 from service.web.pages.rendered_pages import RenderedPage, render
@@ -121,6 +121,14 @@ def make_file(shown: PullRequestFile, number: int, place: Place) -> Made:
         file=_view(number, shown.file, marking),
         unmarked=marking.unmarked,
     )
+    return Made(html, marking.unmarked)
+
+
+def make_changes(changes: ComparedChanges, values: Mapping[str, object]) -> Made:
+    """Return the page of a job's changes; ``values`` are those of the dashboard's frame."""
+    marking = Marking()
+    files = [_view(number, file, marking) for number, file in enumerate(changes.files, start=1)]
+    html = rendered("job_changes.html", **values, changes=changes, files=files, unmarked=marking.unmarked)
     return Made(html, marking.unmarked)
 
 

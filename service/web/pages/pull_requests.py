@@ -31,7 +31,15 @@ from service.views.job_steps import JobSteps
 from service.views.job_transcript import PageComment
 from service.web.http.app_keys import COUNT_BOUND, STORE, VIEWS
 from service.web.http.forms import read_form
-from service.web.http.hosted import HOSTED, PAGE_TURNS, PullRequestAddress, Verb, act_on_pull_request
+from service.web.http.hosted import (
+    HOSTED,
+    MAKING_BYTES,
+    MAKING_SECONDS,
+    PAGE_TURNS,
+    PullRequestAddress,
+    Verb,
+    act_on_pull_request,
+)
 from service.web.http.limits import metered_for_person
 from service.web.pages.html import SECURITY_HEADERS, asset, html_page, html_response, message_page, way_up
 from service.web.pages.pull_request_rights import actor_of, rights_of
@@ -48,8 +56,6 @@ PULL_REQUEST_STEPS: web.AppKey[Callable[[str, int], Awaitable[JobSteps | None]]]
 MAX_PATH = 1_000
 LINE = r"[1-9][0-9]{0,6}"
 
-MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
-"""For a page's HTML, on a machine that has much else to do: it takes less than a second."""
 
 FILES_WITHIN = {
     **SECURITY_HEADERS,

@@ -19,9 +19,9 @@ def _counted(row: str, sign: int) -> str:
     """Return a statement for a trigger on ``asked``: count a row in, or out."""
     values = (
         "1",
-        f"coalesce({row}.resolution = 'answered', 0)",
-        f"coalesce({row}.resolution = 'unanswered', 0)",
-        f"({row}.resolution IS NULL AND {row}.state NOT IN ('', 'active'))",
+        f"({row}.outcome = 'answered')",
+        f"({row}.outcome = 'unanswered')",
+        f"({row}.outcome = 'failed')",
         f"coalesce({row}.rating = 'up', 0)",
         f"coalesce({row}.rating = 'down', 0)",
     )

@@ -67,12 +67,19 @@ class QuestionsView:
             caller TEXT NOT NULL DEFAULT '',
             state TEXT NOT NULL DEFAULT '',
             resolution TEXT,
-            rating TEXT
+            rating TEXT,
+            outcome TEXT NOT NULL GENERATED ALWAYS AS
+                (coalesce(resolution, CASE WHEN state IN ('', 'active') THEN '' ELSE 'failed' END)) VIRTUAL
         ) STRICT;
         CREATE INDEX asked_by_project ON asked (project_id, asked_at);
         CREATE INDEX asked_newest ON asked (project_id, position, asked_at);
         CREATE INDEX asked_in_organization
-            ON asked (organization_id, position, asked_at, project_id, resolution, state, rating, caller);
+            ON asked (organization_id, position, asked_at, project_id, outcome, rating, caller);
+        CREATE INDEX asked_by_outcome
+            ON asked (organization_id, outcome, position, asked_at, project_id, caller);
+        CREATE INDEX asked_by_rating
+            ON asked (organization_id, rating, position, asked_at, project_id, outcome, caller)
+            WHERE rating IS NOT NULL;
         CREATE INDEX asked_by_thread ON asked (thread_id);
         CREATE INDEX asked_unanswered ON asked (project_id, wording) WHERE resolution = 'unanswered';
         CREATE INDEX asked_gaps ON asked (organization_id, asked_at, project_id, wording, position)

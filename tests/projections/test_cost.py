@@ -8,7 +8,14 @@ from eventstore import Decider, Metadata, RecordedEvent
 from service import streams
 from service.projections import all_projections
 from service.projections.questions import QuestionsView
-from service.queries.questions import FIRST, Period, list_feedback, list_questions
+from service.queries.questions import (
+    FIRST,
+    Period,
+    QuestionFilter,
+    list_feedback,
+    list_organization_questions,
+    list_questions,
+)
 from tests.test_event_samples import stored
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -66,6 +73,9 @@ async def test_newest_rows_are_found_without_sorting_all():
     await list_questions(views, "p", Period(), before=FIRST, limit=20)
     await list_questions(views, "p", Period("2026"), before=FIRST, limit=20, resolution="answered")
     await list_feedback(views, "p", Period(), before=FIRST, limit=20)
+    for chosen in ({}, {"outcome": "failed"}, {"outcome": "answered"}, {"rating": "up", "outcome": "unanswered"}):
+        only = QuestionFilter(**chosen, caller="web", project_id="p")
+        await list_organization_questions(views, "o", Period("2026"), only, before=FIRST, limit=20)
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(QuestionsView.tables)
         for sql, params in views.statements:

@@ -17,6 +17,7 @@ from service.commands.people import (
     make_link,
     remove_member,
     remove_person,
+    set_operator,
 )
 from service.domain.access.members import ROLES
 from service.domain.access.names import HTTPS_REQUIRED, Names, link_base
@@ -171,11 +172,14 @@ async def list_people_(runtime: Runtime, options: Options, output: Output) -> in
 )
 @click.argument("person", metavar="PERSON", help="by email or id")
 @click.option("--organization", metavar="ID", help="only the role in this organization")
+@click.option("--operator", is_flag=True, help="only the operator's flag")
 async def remove_person_(runtime: Runtime, options: Options, output: Output) -> int:
     row, metadata = await _the_person(runtime, options.person), Metadata(actor=cli_actor())
+    if options.operator:
+        await set_operator(runtime.store, row.id, metadata, is_operator=False)
     if options.organization:
         await remove_member(runtime.store, options.organization, row.id, metadata)
-    else:
+    if not (options.operator or options.organization):
         await remove_person(runtime.store, runtime.views, row.id, metadata)
     output.result({"id": row.id, "removed": True}, f"removed {row.email}")
     return DONE

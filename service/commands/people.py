@@ -153,6 +153,11 @@ async def remove_person(store: EventStore, views: Views, person_id: str, metadat
     return await _append(store, planned)
 
 
+async def set_operator(store: EventStore, person_id: str, metadata: Metadata, *, is_operator: bool) -> int:
+    """Give or take the operator's flag; only the terminal does. Raises NotFound."""
+    return (await execute(store, PEOPLE, person_id, SetOperator(is_operator, now()), metadata=metadata)).position
+
+
 async def rename_person(store: EventStore, person_id: str, name: str, metadata: Metadata) -> int:
     """Raises Invalid, NotFound."""
     return (await execute(store, PEOPLE, person_id, RenamePerson(name, now()), metadata=metadata)).position

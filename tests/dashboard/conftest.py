@@ -74,9 +74,9 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def post_form(url: str, fields: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
+def post_form(url: str, fields: dict[str, str], headers: dict[str, str] | None = None, *, site: bool = True) -> Answer:
     """The answer to a form, whatever its status."""
-    request = Request(url, urlencode(fields).encode(), {**SAME_ORIGIN, **(headers or {})})
+    request = Request(url, urlencode(fields).encode(), {**(SAME_ORIGIN if site else {}), **(headers or {})})
     try:
         response = build_opener(_NoRedirects).open(request, timeout=60)
     except HTTPError as error:

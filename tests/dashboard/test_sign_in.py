@@ -1,21 +1,209 @@
-"""Signing in by a one-time link, and what ends a session."""
+"""Signing in by a one-time link, what ends a session, and which requests count as our own page's."""
+
+import asyncio
+import os
+import random
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.cookies import SimpleCookie
+from urllib.error import URLError
+
+import pytest
 
 from tests.dashboard.conftest import COOKIE, browser, invite, post_form, sign_in
+from tests.service_process import service_in
+
+KILLS = int(os.environ.get("SIGN_IN_KILLS", "2"))
+
+
+async def link_of(service, email, **rights):
+    _, link = await invite(service.data, email=email, **(rights or {"is_operator": True}))
+    return link
+
+
+async def member_cookie(service, email, role):
+    rights = {"organization_id": service.organization_id, "role": role}
+    return sign_in(service.url, await link_of(service, email, **rights))
 
 
 async def test_link_works_once(service, people):
-    _, link = await invite(service.data, email="once@example.com", is_operator=True)
-    assert sign_in(service.url, link)
+    link = await link_of(service, "once@example.com")
+    assert sign_in(service.url, f"{service.url}/sign-in#{link}")  # the whole link, as it is printed
     again = post_form(f"{service.url}/sign-in", {"link": link})
     assert again.status == 401
     assert "link_not_valid" in again.text
+    page = post_form(f"{service.url}/sign-in", {"link": link}, {"Accept": "text/html"})
+    assert page.status == 401
+    assert "used already" in page.text
+    assert link.partition(".")[2] not in page.text
+
+
+async def test_one_of_many_browsers_signs_in(service, people):
+    link = await link_of(service, "many@example.com")
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: post_form(f"{service.url}/sign-in", {"link": link}), range(8)))
+    assert sorted(answer.status for answer in answers) == [303, *[401] * 7]
+
+
+async def test_cookie_stays_with_this_host_and_page(service, people):
+    answer = post_form(
+        f"{service.url}/sign-in", {"link": await link_of(service, "cookie@example.com"), "next": "/account"}
+    )
+    cookie = SimpleCookie(answer.headers["Set-Cookie"])[COOKIE]
+    assert answer.headers["Location"].endswith("/account")
+    assert (cookie["path"], cookie["secure"], cookie["httponly"]) == ("/", True, True)
+    assert (cookie["samesite"], cookie["domain"]) == ("Lax", "")
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example", "https://evil.example", "/a\r\nb", ""])
+async def test_next_page_is_one_of_ours(service, people, path):
+    answer = post_form(f"{service.url}/sign-in", {"link": await link_of(service, "next@example.com"), "next": path})
+    assert answer.headers["Location"] == "./dashboard"
 
 
 async def test_sign_out_ends_the_session(service, people):
-    _, link = await invite(service.data, email="leaving@example.com", is_operator=True)
-    cookie = sign_in(service.url, link)
+    cookie = sign_in(service.url, await link_of(service, "leaving@example.com"))
     async with browser(service.url, cookie) as client:
         left = await client.post("/sign-out", allow_redirects=False)
         assert left.status == 303
         assert f'{COOKIE}=""; expires=' in "".join(left.headers.getall("Set-Cookie"))
         assert (await client.post("/sign-out", allow_redirects=False)).status == 401
+
+
+async def test_page_leads_to_sign_in_and_back(service, nobody):
+    away = await nobody.get("/account?a=1&b=2", allow_redirects=False)
+    assert (away.status, away.headers["Location"]) == (303, "./sign-in?next=/account%3Fa%3D1%26b%3D2")
+    part = await nobody.get("/account", headers={"HX-Request": "true"}, allow_redirects=False)
+    assert part.status == 401
+    assert (await nobody.post("/account/name", data={"name": "x"}, allow_redirects=False)).status == 401
+
+
+async def test_session_opens_no_api(service, owner):
+    assert (await owner.get("/v2/people")).status == 401
+    assert (await owner.get(f"/v2/agent/{service.project_id}/jobs")).status == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {},
+    ],
+)
+async def test_other_sites_change_nothing(service, people, headers):
+    cookie = {"Cookie": f"{COOKIE}={people.cookies['owner']}"}
+    answer = post_form(f"{service.url}/account/name", {"name": "Mallory"}, {**cookie, **headers}, site=False)
+    assert answer.status == 403
+    link = await link_of(service, "csrf@example.com")
+    refused = post_form(f"{service.url}/sign-in", {"link": link}, headers, site=False)
+    assert refused.status == 403
+    assert sign_in(service.url, link)
+
+
+async def test_origin_of_our_own_stands_for_the_header(service, people):
+    cookie = {"Cookie": f"{COOKIE}={people.cookies['viewer']}", "Origin": service.url}
+    answer = post_form(f"{service.url}/account/name", {"name": "Vera"}, cookie, site=False)
+    assert answer.status == 303
+
+
+async def test_unknown_host_gets_no_page(service, nobody):
+    for path in ("/", "/sign-in", "/dashboard", "/manual"):
+        assert (await nobody.get(path, headers={"Host": "evil.example"})).status == 421
+    port = service.url.rpartition(":")[2]
+    assert (await nobody.get("/sign-in", headers={"Host": f"localhost:{port}"})).status == 200
+    assert (await nobody.get("/healthz", headers={"Host": "evil.example"})).status == 200
+    listed = await nobody.get("/v2/people", headers={**service.admin, "Host": "docsmith:8080"})
+    assert listed.status == 200
+
+
+async def test_sign_in_wants_https_away_from_this_machine(service, people, nobody):
+    link = await link_of(service, "https@example.com")
+    shown = await nobody.get("/sign-in", headers={"Host": "192.0.2.7:8080"})
+    assert shown.status == 403
+    assert "needs https" in await shown.text()
+    refused = post_form(f"{service.url}/sign-in", {"link": link}, {"Host": "192.0.2.7:8080"})
+    assert refused.status == 403
+    assert sign_in(service.url, link)
+
+
+@pytest.mark.parametrize("command", [("add", "--role", "viewer"), ("remove",)])
+async def test_live_page_ends_with_the_role(service, people, command):
+    email = f"live-{command[0]}@example.com"
+    cookie = await member_cookie(service, email, "editor")
+    path = f"/dashboard/{service.organization_id}/jobs/live"
+    async with browser(service.url, cookie) as client, client.get(path) as live:
+        assert live.status == 200
+        verb, *rest = command
+        await asyncio.to_thread(service.cli, "person", verb, email, *rest)  # another process
+        with suppress(asyncio.IncompleteReadError):
+            await live.content.read()  # to its end
+        assert (await client.get("/account", allow_redirects=False)).status == 303
+
+
+async def test_member_of_another_organization_sees_nothing(service, people, outsider, owner):
+    theirs = await outsider.get(f"/dashboard/{service.organization_id}/people")
+    missing = await outsider.get("/dashboard/0123456789abcdef0123456789abcdef/people")
+    assert theirs.status == missing.status == 404
+    assert (await owner.get(f"/dashboard/{service.organization_id}/people")).status == 200
+
+
+async def test_proxy_header_counts_from_trusted_proxies_alone(tmp_path):
+    settings = {"DOCSMITH_SERVER__USER_HEADER": "X-Forwarded-User"}
+    with service_in(tmp_path, settings) as service:
+        service.cli("organization", "create", "--name", "Acme")
+        service.cli("person", "add", "ada@example.com", "--role", "viewer")
+        service.start()
+        ada = {"X-Forwarded-User": "Ada@example.com"}
+        async with browser(service.url) as client:
+            assert (await client.get("/sign-in", headers=ada, allow_redirects=False)).status == 200
+        service.stop()
+        service.environment["DOCSMITH_SERVER__TRUSTED_PROXIES"] = "127.0.0.1"
+        service.start()
+        async with browser(service.url) as client:
+            known = await client.get("/sign-in?next=/account", headers=ada, allow_redirects=False)
+            assert (known.status, known.headers["Location"]) == (303, "./account")
+            cookie = SimpleCookie(known.headers["Set-Cookie"])[COOKIE].value
+            another = await client.get("/sign-in", headers={"X-Forwarded-User": "eve@example.com"})
+            assert another.status == 403
+            assert "eve@example.com has no role here" in await another.text()
+        async with browser(service.url, cookie) as client:
+            assert (await client.get("/account", headers=ada)).status == 200
+            others = await client.get(
+                "/account", headers={"X-Forwarded-User": "eve@example.com"}, allow_redirects=False
+            )
+            assert others.status == 303
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(KILLS))
+async def test_link_works_once_across_kills(tmp_path, number):
+    """kill -9 at a random instant of the exchange: the link is good, or it has been used; never both."""
+    chosen = random.Random(number)
+    with service_in(tmp_path) as service:
+        service.cli("organization", "create", "--name", "Acme")
+        link = (await asyncio.to_thread(service.cli, "login"))["link"].rpartition("#")[2]
+        signed_in = 0
+        for _ in range(6):
+            service.start()
+            delay = chosen.uniform(0, 0.03)
+            with ThreadPoolExecutor(1) as thread:
+                answer = thread.submit(post_form, f"{service.url}/sign-in", {"link": link})
+                with suppress(TimeoutError):
+                    answer.result(delay)
+                service.kill()
+                with suppress(URLError, ConnectionError):
+                    signed_in += answer.result().status == 303
+        service.start()
+        if not signed_in:  # what the last answer would have said may have been lost with the process
+            last = post_form(f"{service.url}/sign-in", {"link": link})
+            assert last.status in (303, 401)
+            signed_in += last.status == 303
+        assert signed_in <= 1
+        assert post_form(f"{service.url}/sign-in", {"link": link}).status == 401
+        assert sign_in(service.url, service.cli("login")["link"])
+        assert service.cli("audit", "verify")

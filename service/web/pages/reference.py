@@ -1,89 +1,29 @@
-"""The API's description as a document for programs, and as a page for people that works without the network."""
+"""The API's description as a document for programs, and as pages for people: one for each operation.
+
+A key that a person pastes to try an operation stays in the page: no form sends it, and no page keeps it.
+"""
 
 import asyncio
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
 import msgspec
 from aiohttp import web
 from markupsafe import escape
-from msgspec import Struct
 
 from service.web.api.description import description
-from service.web.pages.html import html_response, way_up
+from service.web.http.query_params import query_param
+from service.web.pages.html import SCRIPTED_HEADERS, html_response, message_page, way_up
+from service.web.pages.reference_views import KEY, KEY_KINDS, VARIABLES, OperationView, Section, sections
 from service.web.pages.rendering import rendered
 
 routes = web.RouteTableDef()
 
 SANE_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 ADDRESS = "https://address.invalid"
-MAX_DEPTH = 4
-"""Levels of nested fields that the page shows."""
-
-VARIABLES: Mapping[str, tuple[str, str]] = {
-    "projectId": ("PROJECT", "a project's id: docsmith project list"),
-    "domain": ("DOMAIN", "its site's domain"),
-    "id": ("JOB", "a job's id, from the answer to its request"),
-    "threadId": ("THREAD", "a thread's id, from an answer's X-Thread-Id"),
-    "messageId": ("MESSAGE", "a reply's id, from the start of its stream"),
-    "keyId": ("KEY", "a key's id, from the list of keys"),
-    "webhookId": ("WEBHOOK", "a webhook's id, from the list of webhooks"),
-    "deliveryId": ("DELIVERY", "a delivery's id, from the webhook's list of deliveries"),
-    "chatId": ("CHAT", "the id that a chat's requests carry"),
-    "path": ("PAGE", "a page's path, from a search result"),
-}
-"""Placeholders of the page's commands, by their names in the address or the body: variable and meaning."""
-KEYS = {
-    "ADMIN_KEY": "docsmith key create --kind admin",
-    "ASSISTANT_KEY": "docsmith key create --kind assistant --domain DOMAIN",
-}
-
-
-class FieldLine(Struct, frozen=True):
-    """One row of the page's tables: a field, parameter or header."""
-
-    name: str
-    kind: str
-    is_required: bool
-    text: str
-
-
-class AnswerLine(Struct, frozen=True):
-    status: str
-    text: str
-    media_type: str
-    fields: tuple[FieldLine, ...]
-    headers: tuple[FieldLine, ...]
-    example: str
-    is_error: bool
-
-
-class OperationView(Struct, frozen=True):
-    id: str
-    method: str
-    path: str
-    summary: str
-    text: str
-    key: str
-    is_deprecated: bool
-    aliases: tuple[str, ...]
-    parameters: tuple[FieldLine, ...]
-    body: tuple[FieldLine, ...]
-    curl: str
-    """Empty for requests that the service sends itself."""
-    sent: str
-    """An example of a request that the service sends."""
-    answers: tuple[AnswerLine, ...]
-
-
-class Section(Struct, frozen=True):
-    name: str
-    text: str
-    operations: tuple[OperationView, ...]
+MAX_QUERY = 200
+"""Characters of a search."""
 
 
 @routes.get("/openapi.json")
@@ -97,191 +37,56 @@ async def show_document(request: web.Request) -> web.Response:
 
 @routes.get("/docs")
 async def show_reference(request: web.Request) -> web.Response:
+    """List the operations, or those that a search finds."""
+    query = (query_param(request, "q") or "")[:MAX_QUERY].strip()
+    return await _page(request, "reference.html", query=query, found=_found(await _sections(), query))
+
+
+@routes.get("/docs/{operation}")
+async def show_operation(request: web.Request) -> web.Response:
+    wanted = request.match_info["operation"]
+    operation = next((one for section in await _sections() for one in section.operations if one.id == wanted), None)
+    if operation is None:
+        text = "The API has no operation of this name. Look at the list of all."
+        return message_page(request, status=404, title="Operation not found", text=text)
+    return await _page(request, "reference_operation.html", operation=operation, key_kinds=KEY_KINDS)
+
+
+async def _page(request: web.Request, template: str, **values: object) -> web.Response:
     host = request.host if SANE_HOST.fullmatch(request.host) else "localhost"  # it goes into commands
-    page = await asyncio.to_thread(_reference, way_up(request))  # to make it takes 50 ms, once
-    return html_response(page.replace(ADDRESS, str(escape(f"{request.scheme}://{host}"))))
+    html = rendered(
+        template,
+        root=way_up(request),
+        sections=await _sections(),
+        text=description()["info"]["description"],
+        variables=VARIABLES.values(),
+        key=KEY,
+        **values,
+    )
+    return html_response(html.replace(ADDRESS, str(escape(f"{request.scheme}://{host}"))), headers=SCRIPTED_HEADERS)
+
+
+def _found(every: list[Section], query: str) -> list[Section]:
+    """Return the sections with the operations that have all words of a query."""
+    words = query.casefold().split()
+
+    def has_all(operation: OperationView) -> bool:
+        return all(word in operation.searched for word in words)
+
+    found = [Section(one.name, one.text, tuple(filter(has_all, one.operations))) for one in every]
+    return [one for one in found if one.operations]
+
+
+async def _sections() -> list[Section]:
+    return await asyncio.to_thread(_all_sections)  # to make it takes 50 ms, once
 
 
 @cache
-def _reference(root: str) -> str:
-    """Return the page, with ADDRESS in its commands."""
-    text = description()["info"]["description"]
-    variables = [*VARIABLES.values(), *KEYS.items()]
-    found = sections(description(), ADDRESS)
-    return rendered("reference.html", root=root, title="API", text=text, variables=variables, sections=found)
+def _all_sections() -> list[Section]:
+    return sections(description(), ADDRESS)
 
 
 @cache
 def _document() -> tuple[bytes, str]:
     body = msgspec.json.encode(description())
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-
-
-def sections(document: dict[str, Any], address: str) -> list[Section]:
-    """The document as the page shows it: by tag, in the document's order."""
-    described = [
-        (path, method, operation, _curl(method, path, operation, address))
-        for path, methods in document["paths"].items()
-        for method, operation in methods.items()
-    ]
-    described += [
-        (name, method, operation, "")
-        for name, methods in document["webhooks"].items()
-        for method, operation in methods.items()
-    ]
-    return [
-        Section(
-            tag["name"],
-            tag["description"],
-            tuple(
-                _operation(method, path, operation, document["components"], curl)
-                for path, method, operation, curl in described
-                if tag["name"] in operation["tags"]
-            ),
-        )
-        for tag in document["tags"]
-    ]
-
-
-def _operation(
-    method: str, path: str, operation: dict[str, Any], components: dict[str, Any], curl: str
-) -> OperationView:
-    content, schemas = _body(operation), components["schemas"]
-    return OperationView(
-        id=operation["operationId"],
-        method=method.upper(),
-        path=path,
-        summary=operation["summary"],
-        text=operation.get("description", ""),
-        key=next((name for names in operation["security"] for name in names), ""),
-        is_deprecated=operation.get("deprecated", False),
-        aliases=tuple(operation.get("x-aliases", ())),
-        parameters=tuple(
-            FieldLine(
-                one["name"],
-                f"{one['in']}, {kind_of(one['schema'], schemas)}",
-                one["required"],
-                one["description"],
-            )
-            for one in operation.get("parameters", ())
-        ),
-        body=tuple(fields(content.get("schema", {}), schemas)),
-        curl=curl,
-        sent=_shown(content["example"]) if "example" in content else "",
-        answers=tuple(_answer(status, answer, components) for status, answer in operation["responses"].items()),
-    )
-
-
-def _body(operation: dict[str, Any]) -> dict[str, Any]:
-    content: dict[str, Any] = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    return content
-
-
-def _answer(status: str, answer: dict[str, Any], components: dict[str, Any]) -> AnswerLine:
-    contents: dict[str, dict[str, Any]] = answer.get("content", {})
-    first = next(iter(contents.values()), {})
-    is_error = "application/problem+json" in contents
-    schema = first.get("schema", {})
-    told: dict[str, Any] = next(
-        (one for one in schema.get("properties", {}).get("data", {}).get("anyOf", ()) if len(one) > 1), {}
-    )
-    return AnswerLine(
-        status=status,
-        text=answer["description"],
-        media_type=" or ".join(contents),
-        fields=() if is_error else tuple(fields(told.get("contentSchema", schema), components["schemas"])),
-        headers=()
-        if is_error
-        else tuple(
-            FieldLine(name, "header", False, components["headers"][name]["description"])
-            for name in answer.get("headers", ())
-        ),
-        example=_shown(first.get("x-stream-example", first.get("example", ""))),
-        is_error=is_error,
-    )
-
-
-def _shown(example: Any) -> str:
-    return example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
-
-
-def fields(schema: dict[str, Any], schemas: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[FieldLine]:
-    """The fields of an object, those within them too, by their paths: ``messages[].role``."""
-    schema = _resolved(schema, schemas)
-    if schema.get("type") == "array":
-        yield from fields(schema["items"], schemas, f"{prefix}[]", depth)
-        return
-    required = schema.get("required", ())
-    for name, field in schema.get("properties", {}).items():
-        path = f"{prefix}.{name}" if prefix else name
-        text = field.get("description", _resolved(field, schemas).get("description", ""))
-        yield FieldLine(path, kind_of(field, schemas), name in required, text)
-        if depth < MAX_DEPTH:
-            for option in field.get("anyOf", (field,)):
-                yield from fields(option, schemas, path, depth + 1)
-
-
-def kind_of(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
-    """A schema in few words: ``string, 1 … 200 characters, or null``."""
-    schema = _resolved(schema, schemas)
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(kind_of(option, schemas) for option in schema["anyOf"]))
-    if "enum" in schema:
-        return " or ".join(json.dumps(value) for value in schema["enum"])
-    kind: str | list[str] = schema.get("type", "any")
-    if isinstance(kind, list):
-        return " or ".join(kind_of({**schema, "type": each}, schemas) for each in kind)
-    if "const" in schema:
-        return json.dumps(schema["const"])
-    if kind == "array":
-        return f"list{_range(schema, 'minItems', 'maxItems', '')} of {kind_of(schema.get('items', {}), schemas)}"
-    if "format" in schema:
-        return f"{kind}, {schema['format']}"
-    if kind == "string":
-        return kind + _range(schema, "minLength", "maxLength", " characters")
-    return kind + _range(schema, "minimum", "maximum", "")
-
-
-def _range(schema: dict[str, Any], low: str, high: str, unit: str) -> str:
-    match schema.get(low), schema.get(high):
-        case None | 0, None:
-            return ""
-        case None | 0, most:
-            return f", up to {most:,}{unit}"
-        case least, None:
-            return f", from {least:,}{unit}"
-        case least, most:
-            return f", {least:,} … {most:,}{unit}"
-    return ""
-
-
-def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    while "$ref" in schema:
-        schema = schemas[schema["$ref"].rpartition("/")[2]]
-    return schema
-
-
-def _curl(method: str, path: str, operation: dict[str, Any], address: str) -> str:
-    """A command that works in a POSIX shell once its variables, those of ``VARIABLES``, are set."""
-    for name, (variable, _) in VARIABLES.items():
-        path = path.replace(f"{{{name}}}", f"${variable}")
-    lines = [f'curl -sSN "{address}{path}"']
-    examples = _body(operation).get("examples", {})
-    if method == "post" and not examples:
-        lines[0] += " -X POST"
-    for names in operation["security"]:
-        lines += [f'  -H "Authorization: Bearer ${name.upper()}_KEY"' for name in names]
-    for example in examples.values():
-        lines += ["  -H 'Content-Type: application/json'", f"  -d '{_json_with_variables(example['value'])}'"]
-        break
-    return " \\\n".join(lines)
-
-
-def _json_with_variables(example: dict[str, Any]) -> str:
-    """JSON to be put between single quotes, which are left where a variable's value belongs."""
-    variables = {f"${variable}": f"'\"${variable}\"'" for variable, _ in VARIABLES.values()}
-    told = {name: f"${VARIABLES[name][0]}" if name in VARIABLES else value for name, value in example.items()}
-    text = json.dumps(told, ensure_ascii=False).replace("'", "'\\''")
-    for name, expanded in variables.items():
-        text = text.replace(f'"{name}"', f'"{expanded}"')
-    return text

@@ -61,7 +61,10 @@ TAGS = (
     Tag("Deprecated", "Version 1 of the API, for the clients that still speak it."),
 )
 
-NOT_OF_THE_API = ("/assets/", "/docs", "/hooks/", "/hosted/", "/manual", "/openapi.json", "/sdk/", "/ask/")
+NOT_OF_THE_API = (
+    "/account", "/ask/", "/assets/", "/dashboard", "/docs", "/favicon.ico", "/hooks/", "/hosted/", "/manual",
+    "/openapi.json", "/operator/", "/sdk/", "/sign-in", "/sign-out",
+)  # fmt: skip
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
 MODULES = (

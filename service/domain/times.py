@@ -11,3 +11,12 @@ def timestamp(time: datetime) -> str:
 def timestamp_from(text: str) -> str:
     """Return a stored time, ISO 8601 with its zone, as ``timestamp`` does."""
     return timestamp(datetime.fromisoformat(text))
+
+
+def moment(text: str) -> datetime:
+    """Return a time as people write it, ISO 8601; in UTC when it does not say. Raise ValueError."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time such as 2026-01-31 or 2026-01-31T17:00Z.") from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

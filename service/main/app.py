@@ -52,6 +52,7 @@ from service.web.http.app_keys import (
     JOB_CHANGES,
     JOB_READER,
     KEY_REQUIRED,
+    LOG_CHECK,
     MENTION,
     MODEL_ALIASES,
     MODEL_NAMES,
@@ -71,6 +72,7 @@ from service.web.http.problems import ERROR_PAGE, MAX_BODY_BYTES
 from service.web.pages import manual, pull_requests, reference
 from service.web.pages.problem_pages import error_page
 from service.web.pages.pull_request_rights import ACT_BY_LINK
+from service.workers.log_check import LogCheck
 
 
 def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) -> web.Application:
@@ -109,6 +111,8 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     server = runtime.settings.server
     names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
     app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())
+    app[LOG_CHECK] = LogCheck(runtime.data)
+    app.on_shutdown.append(_end_log_check)
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
@@ -129,6 +133,10 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
         app.add_routes(metrics_routes(parts.metrics, metrics_token(runtime.settings), anybody=False))
     note_served(app)
     return app
+
+
+async def _end_log_check(app: web.Application) -> None:
+    await app[LOG_CHECK].close()
 
 
 async def serve_metrics(metrics: Metrics, settings: Settings) -> web.AppRunner | None:

@@ -7,7 +7,6 @@ import pytest
 from aiohttp import web
 
 from eventstore import OutcomeUnknown, SQLiteEventStore, Views, execute
-from service.cli.audit.reading import fields_of, personal_fields_of
 from service.domain.hooks.incoming import CommentReported, SetIncomingSecret
 from service.domain.hooks.webhooks import make_secret
 from service.domain.jobs.decider import (
@@ -22,6 +21,7 @@ from service.domain.projects.decider import CreateProject
 from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import RegisterSite
 from service.projections import all_projections
+from service.queries.audit import fields_of, personal_fields_of
 from service.streams import INCOMING, JOBS, PROJECTS, SITES
 from service.web.api import incoming
 from service.web.http.app_keys import MENTION, STORE, VIEWS

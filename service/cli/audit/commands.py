@@ -6,17 +6,14 @@ from pathlib import Path
 
 import click
 import msgspec
-from msgspec.structs import replace
 
-from eventstore import EventStore, Metadata, RecordedEvent, SQLiteEventStore, StoreCorrupt, Verified
-from eventstore import verify as verify_chain
+from eventstore import EventStore, Metadata, SQLiteEventStore, Verified
 from service.cli.audit.export import export
 from service.cli.audit.kept_checkpoints import kept_checkpoint_options, keys_to_compare, signature_problem
 from service.cli.audit.loss import accept_loss
 from service.cli.audit.reading import (
     PAGE,
-    Filter,
-    fields_of,
+    filter_of,
     filter_options,
     log_of,
     one_line,
@@ -40,9 +37,11 @@ from service.integrity.checkpoints import (
     read_checkpoints,
     read_public_key,
 )
-from service.integrity.continuity import described, loss_in
+from service.integrity.verification import verify_log
+from service.queries.audit import shown
 from service.runtime.system import cli_actor
 from service.streams import THREADS
+from service.views.audit import EventView
 from service.workers.checkpointing import make_checkpoint
 
 SHOWN_CHARACTERS = 200
@@ -61,7 +60,8 @@ audit = Group("audit")
 @kept_checkpoint_options
 @click.option("--from", "start", type=COUNT, default=1, metavar="POSITION", help="trust what is before it")
 async def verify(options: Options, output: Output) -> int:
-    log, start = log_of(options.data), options.start
+    log_of(options.data)
+    start = options.start
     kept: list[tuple[Path, SignedCheckpoint]] = []
     for file in options.checkpoint:
         kept += [(file, one) for one in read_checkpoints(file)]
@@ -81,18 +81,13 @@ async def verify(options: Options, output: Output) -> int:
         if problem := signature_problem(file, one, expected if file in asked_for else None):
             return _report(Verified(0, b"", None, problem), options, kept, output)
     checkpoints = [one.checkpoint() for _, one in kept]
-    try:
-        found = await asyncio.to_thread(
-            verify_chain,
-            log,
-            from_position=start,
-            checkpoints=checkpoints,
-            progress=lambda done, total: output.progress("verifying", done, total),
-        )
-        if found.is_sound and (loss := await asyncio.to_thread(loss_in, options.data)) is not None:
-            found = replace(found, bad_position=loss.lost_from, problem=described(loss, options.data))
-    except StoreCorrupt as error:
-        return _report(Verified(0, b"", 0, str(error)), options, kept, output)
+    found = await asyncio.to_thread(
+        verify_log,
+        options.data,
+        checkpoints,
+        from_position=start,
+        progress=lambda done, total: output.progress("verifying", done, total),
+    )
     return _report(found, options, kept, output)
 
 
@@ -164,8 +159,8 @@ async def checkpoint(options: Options, output: Output) -> int:
 @filter_options
 @click.option("--limit", type=COUNT, default=1000, metavar="N", help="at most N events (default: 1000)")
 async def show(options: Options, output: Output) -> int:
-    found: list[ShownEvent] = []
-    count, wanted = 0, Filter.of(options)
+    found: list[EventView] = []
+    count, wanted = 0, filter_of(options)
     async with (
         reading(options.data, "audit show", wanted.as_texts(), after=wanted.after) as (store, through),
         aclosing(pages(store, wanted, through=through)) as all_pages,
@@ -173,7 +168,7 @@ async def show(options: Options, output: Output) -> int:
         async for page, _ in all_pages:
             for event in page[: options.limit - count]:
                 count += 1
-                one = _shown(event)
+                one = shown(event)
                 if output.as_json:
                     found.append(one)
                 else:
@@ -235,39 +230,12 @@ async def _threads_of(store: EventStore, fp: str, output: Output) -> list[str]:
     return found
 
 
-class ShownEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """An event as auditors read it: its fields as one JSON object."""
-
-    position: int
-    stream: str
-    stream_version: int
-    type: str
-    recorded_at: str
-    actor: str
-    request_id: str
-    causation: int | None
-    data: msgspec.Raw
-    erased: bool
-    hash: str
-    damaged: bool
-    """Its personal fields do not open with their key."""
-
-
-def _line(one: ShownEvent) -> str:
+def _line(one: EventView) -> str:
     gone = "[erased] " if one.erased else "[damaged] " if one.damaged else ""
     return (
         f"{one.position:>6}  {one.recorded_at}  {one.stream}@{one.stream_version}  {one.type}  {one.actor}"
         f"  {gone}{one_line(bytes(one.data).decode(), SHOWN_CHARACTERS)}"
     )
-
-
-def _shown(event: RecordedEvent) -> ShownEvent:
-    return ShownEvent(
-        event.position, event.stream, event.stream_version, event.type, event.recorded_at.isoformat(),
-        event.metadata.actor, event.metadata.correlation_id, event.metadata.causation,
-        msgspec.Raw(msgspec.json.encode(fields_of(event, personal=True))), event.erased, event.hash.hex(),
-        event.damaged,
-    )  # fmt: skip
 
 
 for one in (replay, reproduce, export, verify_export, accept_loss):

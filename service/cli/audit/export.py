@@ -31,7 +31,7 @@ from service.cli.audit.export_format import (
     read_manifest,
 )
 from service.cli.audit.reading import (
-    Filter,
+    filter_of,
     filter_options,
     log_of,
     pages,
@@ -60,7 +60,7 @@ MAX_BYTES = 64 << 20
 @click.option("--events-per-file", type=COUNT, default=MAX_EVENTS, metavar="N")
 @filter_options
 async def export(options: Options, output: Output) -> int:
-    folder, wanted = options.output, Filter.of(options)
+    folder, wanted = options.output, filter_of(options)
     filters = wanted.as_texts()
     log = log_of(options.data)
     new = Manifest(FORMAT, options.format, filters, options.personal, await asyncio.to_thread(log_id_of, log))

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from eventstore import Metadata, RecordedEvent, StoredEvent
-from service.cli.audit.reading import personal_fields_of, state_of
 from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat, require_known
+from service.queries.audit import personal_fields_of, state_of
 
 FORMAT = "docsmith-export-2"
 MANIFEST = "manifest.json"

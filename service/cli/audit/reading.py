@@ -3,13 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
-from msgspec import Struct
 
 from eventstore import (
     EventStore,
@@ -25,53 +21,17 @@ from service.cli.parsing import Options, together
 from service.commands.audit import record_audit
 from service.domain.audit import RecordReading
 from service.domain.errors import NotFound
+from service.domain.times import moment
 from service.integrity.continuity import LogLost, require_continuous
 from service.integrity.erasing import repeat_erasures, repeat_erasures_if_writable
+from service.queries.audit import Filter
 from service.runtime.system import cli_actor, now
 
 PAGE = 1000
-HIDDEN = "[hidden]"
 
 
-class Filter(Struct, frozen=True, omit_defaults=True):
-    """Which events; what is None or empty does not matter."""
-
-    stream: str | None = None
-    category: str | None = None
-    type: str | None = None
-    actor: str | None = None
-    request: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    after: int = 0
-
-    @classmethod
-    def of(cls, options: Options) -> "Filter":
-        return cls(**{name: getattr(options, name) for name in cls.__struct_fields__})
-
-    def as_texts(self) -> dict[str, str]:
-        return {name: str(value) for name, value in msgspec.to_builtins(self).items()}
-
-    def wants(self, event: RecordedEvent) -> bool:
-        return (
-            (self.stream is None or event.stream == self.stream)
-            and (self.category is None or event.stream.startswith(f"{self.category}-"))
-            and (self.type is None or event.type == self.type)
-            and (self.actor is None or event.metadata.actor == self.actor)
-            and (self.request is None or event.metadata.correlation_id == self.request)
-            and (self.since is None or event.recorded_at >= self.since)
-            and (self.until is None or event.recorded_at < self.until)
-            and event.position > self.after
-        )
-
-
-def moment(text: str) -> datetime:
-    """A time as people write it, ISO 8601; in UTC when it does not say."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a time such as 2026-01-31 or 2026-01-31T17:00Z.") from None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+def filter_of(options: Options) -> Filter:
+    return Filter(**{name: getattr(options, name) for name in Filter.__struct_fields__})
 
 
 filter_options = together(
@@ -139,30 +99,6 @@ async def pages(
             page = await store.read_all(after=after, category=wanted.category, limit=PAGE)
         after = max(after, page[-1].position) if len(page) == PAGE else through
         yield [event for event in page if event.position <= through and wanted.wants(event)], min(after, through)
-
-
-def fields_of(event: RecordedEvent, *, personal: bool) -> dict[str, Any]:
-    """An event's fields, those of people only if they are asked for."""
-    fields: dict[str, Any] = msgspec.json.decode(event.data, type=dict[str, Any])
-    if personal:
-        fields |= personal_fields_of(event) or {}
-    return fields
-
-
-def personal_fields_of(event: RecordedEvent) -> dict[str, Any] | None:
-    """Return the sealed fields of an event; None when there are none, or when they are erased.
-
-    Secrets (of webhooks) are never shown: a reader of the log need not be able to sign with them.
-    """
-    if event.personal is None:
-        return None
-    fields = msgspec.json.decode(event.personal, type=dict[str, Any])
-    return {name: HIDDEN if name == "secret" else value for name, value in fields.items()}
-
-
-def state_of(event: RecordedEvent) -> str:
-    """Return the state of its personal fields: ``none``, ``sealed``, ``erased`` or ``damaged``."""
-    return "damaged" if event.damaged else "erased" if event.erased else "none" if event.personal is None else "sealed"
 
 
 def one_line(text: str, limit: int) -> str:

@@ -15,11 +15,12 @@ from msgspec import Struct
 
 from eventstore import EventStore, Projection, RecordedEvent, Views, position_at
 from eventstore.sqlite.files import connect_offline
-from service.cli.audit.reading import moment, one_line, reading
+from service.cli.audit.reading import one_line, reading
 from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Unavailable
+from service.domain.times import moment
 from service.queries.read_models import read_models
 from service.runtime.scratch import scratch_folder
 

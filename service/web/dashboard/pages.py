@@ -3,6 +3,7 @@
 from service.web.dashboard import (
     account,
     analytics,
+    audit,
     gaps,
     health,
     identity_provider,
@@ -27,6 +28,7 @@ from service.web.dashboard import (
 MODULES = (
     account,
     analytics,
+    audit,
     gaps,
     health,
     identity_provider,

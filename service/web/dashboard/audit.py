@@ -1,0 +1,112 @@
+"""``/operator/audit``: the log of the installation, for operators. Each look is recorded."""
+
+import msgspec
+from aiohttp import web
+
+from service.commands.audit import record_page_read
+from service.domain.errors import Conflict, Invalid
+from service.domain.times import moment
+from service.queries.audit import CATEGORIES, Filter, event_at, event_page
+from service.web.dashboard.page import Live, dashboard_page, fragment_html, live, see_other
+from service.web.http.app_keys import DATA, LOG_CHECK, STORE
+from service.web.http.people import SignedIn, metadata, operator
+from service.web.http.problems import json_response
+from service.web.http.query_params import bad_query, query_param, read_whole
+from service.web.http.revocation import revocation_of
+from service.workers.checkpointing import make_checkpoint
+
+SHOWN = 50
+FIELDS = ("stream", "category", "type", "actor", "request", "since", "until")
+MAX_CHARACTERS = 300
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/operator/audit")
+async def show_events(request: web.Request) -> web.Response:
+    person = await operator(request)
+    fields = {name: (query_param(request, name) or "").strip()[:MAX_CHARACTERS] for name in FIELDS}
+    wanted, before = _filter(fields), _position(query_param(request, "before"))
+    store = request.app[STORE]
+    await _record(request, person, {name: value for name, value in fields.items() if value})
+    page = await event_page(store, wanted, before=before, limit=SHOWN)
+    return dashboard_page(
+        request,
+        person,
+        "audit.html",
+        page=page,
+        fields=fields,
+        given={name: value for name, value in fields.items() if value},
+        before=before,
+        categories=[("", "All"), *((name, name) for name in CATEGORIES)],
+        head=await store.head(),
+    )
+
+
+@routes.get("/operator/audit/events/{position:[0-9]{1,18}}")
+async def show_event(request: web.Request) -> web.Response:
+    person = await operator(request)
+    position = int(request.match_info["position"])
+    await _record(request, person, {"position": str(position)})
+    event = await event_at(request.app[STORE], position)
+    if request.query.get("format") == "json":
+        return json_response(event)
+    text = msgspec.json.format(msgspec.json.encode(event), indent=2).decode()
+    head = await request.app[STORE].head()
+    return dashboard_page(request, person, "audit_event.html", event=event, text=text, head=head)
+
+
+@routes.get("/operator/audit/verify")
+async def show_check(request: web.Request) -> web.Response:
+    person = await operator(request)
+    state = request.app[LOG_CHECK].state
+    return dashboard_page(request, person, "audit_verify.html", check=state)
+
+
+@routes.post("/operator/audit/verify")
+async def start_check(request: web.Request) -> web.Response:
+    await operator(request)
+    notice = "" if request.app[LOG_CHECK].start() else "A check is under way already."
+    return see_other(request, "operator/audit/verify", notice=notice)
+
+
+@routes.get("/operator/audit/verify/live")
+async def follow_check(request: web.Request) -> web.StreamResponse:
+    await operator(request)
+    states = request.app[LOG_CHECK].changes()
+    fragments = (Live(fragment_html(request, "audit_check.html", check=state)) async for state in states)
+    return await live(request, fragments, revocation=revocation_of(request))
+
+
+@routes.post("/operator/audit/checkpoint")
+async def download_checkpoint(request: web.Request) -> web.Response:
+    """Sign the present state of the log, and send the checkpoint as a file to keep elsewhere."""
+    await operator(request)
+    made = await make_checkpoint(request.app[STORE], request.app[DATA])
+    if made is None:
+        raise Conflict("The log is empty: there is nothing to sign.")
+    name = f"docsmith-checkpoint-{made.position}.json"
+    return json_response(made, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+async def _record(request: web.Request, person: SignedIn, filters: dict[str, str]) -> None:
+    await record_page_read(request.app[STORE], person.session_id, "audit", filters, metadata(request))
+
+
+def _filter(fields: dict[str, str]) -> Filter:
+    """Raise Invalid for what is no time."""
+    try:
+        since, until = (moment(fields[name]) if fields[name] else None for name in ("since", "until"))
+    except ValueError as error:
+        raise Invalid(str(error)) from None
+    stream, category, kind, actor, cause = (fields[name] or None for name in FIELDS[:5])
+    return Filter(stream, category, kind, actor, cause, since, until)
+
+
+def _position(text: str | None) -> int | None:
+    if text is None:
+        return None
+    position = read_whole(text, least=1, most=10**18) if text.isdigit() else None
+    if position is None:
+        raise bad_query("before", "is a position in the log")
+    return position

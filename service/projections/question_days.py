@@ -44,7 +44,8 @@ TABLES = f"""
     CREATE TRIGGER asked_counted AFTER INSERT ON asked BEGIN
         {_counted("new", 1)}
     END;
-    CREATE TRIGGER asked_recounted AFTER UPDATE OF resolution, state, rating, caller ON asked BEGIN
+    CREATE TRIGGER asked_recounted AFTER UPDATE OF resolution, state, rating, caller ON asked
+    WHEN old.outcome IS NOT new.outcome OR old.rating IS NOT new.rating OR old.caller IS NOT new.caller BEGIN
         {_counted("old", -1)}
         {_counted("new", 1)}
     END;

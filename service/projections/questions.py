@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -199,7 +199,7 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
                 "UPDATE answers SET rating = ?, comment = ?, rated_at = ?, rated = ? WHERE id = ?",
                 (given.rating, given.comment, stamp(given.given_at), recorded.position, given.reply_id),
             )
-            _change_question(db, given.reply_id, "rating", given.rating)
+            _change_question(db, given.reply_id, rating=given.rating)
         case ReplyResumed() | ReaderLeft() | ReaderReturned():
             pass
         case unknown:
@@ -229,27 +229,24 @@ def _complete(db: sqlite3.Connection, done: ReplyCompleted) -> None:
             done.usage.cost_usd, done.reply_id,
         ),
     )  # fmt: skip
-    _change_question(db, done.reply_id, "resolution", resolution)
-    _end(db, done.reply_id, "completed")
+    _end(db, done.reply_id, "completed", resolution)
     question_days.count_citations(db, done.reply_id)
     if done.first_text_at is not None:
         question_days.count_first_text(db, done.reply_id, done.first_text_at)
 
 
-def _end(db: sqlite3.Connection, reply_id: str, state: str) -> None:
+def _end(db: sqlite3.Connection, reply_id: str, state: str, resolution: str | None = None) -> None:
     db.execute("UPDATE answers SET state = ? WHERE id = ?", (state, reply_id))
-    _change_question(db, reply_id, "state", state)
+    _change_question(db, reply_id, state=state, resolution=resolution)
     question_days.count_reply(db, reply_id)
 
 
-def _change_question(
-    db: sqlite3.Connection, reply_id: str, column: Literal["state", "resolution", "rating"], value: str | None
-) -> None:
-    """Change what the question knows of its reply, if it has no newer one."""
+def _change_question(db: sqlite3.Connection, reply_id: str, **changed: str | None) -> None:
+    """Change these columns of the reply's question, if it has no newer reply."""
     db.execute(  # by the message's id, which has an index: without one each reply reads all questions
-        f"UPDATE asked SET {column} = ? WHERE id = (SELECT message_id FROM answers WHERE id = ?)"  # noqa: S608  (ours)
-        " AND reply_id = ?",
-        (value, reply_id, reply_id),
+        f"UPDATE asked SET {', '.join(f'{name} = ?' for name in changed)}"  # noqa: S608  (our own names)
+        " WHERE id = (SELECT message_id FROM answers WHERE id = ?) AND reply_id = ?",
+        (*changed.values(), reply_id, reply_id),
     )
 
 

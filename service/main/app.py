@@ -43,6 +43,7 @@ from service.web.http.app_keys import (
     COST_BOUNDS,
     COUNT_BOUND,
     DATA,
+    DOCS_SOURCE,
     GAP_READER,
     GUARDED_PROJECTS,
     IDENTITY_PROVIDER,
@@ -90,6 +91,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[JOB_CHANGES] = JobChanges(runtime).read
     app[MODEL_ALIASES] = tuple(runtime.settings.models)
     app[MENTION] = runtime.settings.agent.mention
+    app[DOCS_SOURCE] = parts.docs
     app[GAP_READER] = GapReader(runtime.store, runtime.views)
     app[BEHIND], app[INDEXING] = parts.indexer.behind, parts.indexer.progress
     app[SITE_REPORTS], app[GUARDED_PROJECTS], app[UPLOADS] = parts.site_reports, parts.projects, parts.uploads

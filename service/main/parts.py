@@ -76,7 +76,7 @@ class Parts:
         self.broadcast: Broadcast[ReplyEvent] = Broadcast()
         self.hosted = HostedCodeHost(runtime.data, base_url=address)
         tracer = self.tracer = NoTracer() if drill else tracer_for(__version__)
-        docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
+        docs = self.docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
         reviewed = offline_code_hosts() if drill else runtime.code_hosts
         code_hosts: dict[CodeHostKind, CodeHost] = {**reviewed, "local": self.hosted}
         self.search = traced_index(runtime.index, tracer)

@@ -52,7 +52,7 @@ async def test_questions_are_listed_and_filtered(viewer, base, asked):
     assert UNANSWERED in await page(viewer, f"{base}/questions?outcome=what&days=minus&cursor=x")
 
 
-async def test_conversation_shows_sources_and_checks(viewer, base, asked):
+async def test_conversation_shows_sources_and_checks(viewer, outsider, base, asked):
     found = await page(viewer, f"{base}/questions/{asked[ANSWERED]}")
     assert ANSWERED in found
     assert re.search(r"<code>retry\.md:\d+-\d+</code> <span class=\"soft\">at commit <code>[0-9a-f]{10}</code>", found)
@@ -60,6 +60,11 @@ async def test_conversation_shows_sources_and_checks(viewer, base, asked):
     cited = re.search(r'href="#([^"]+)"[^>]*>\[1\]', found)
     assert f'id="{cited[1]}"' in found
     assert "/erase" not in found
+    path = re.search(rf"questions/{asked[ANSWERED]}/sources/\w+/1", found)[0]
+    lines = await page(viewer, f"{base}/{path}")
+    assert re.search(r'class="cited"><th scope="row">\d+</th><td><code>Set `retryDelaySecs`', lines)
+    await page(viewer, f"{base}/{path}7", status=404)
+    await page(outsider, f"{base}/{path}", status=404)
     await page(viewer, f"{base}/questions/unknown", status=404)
 
 

@@ -24,6 +24,7 @@ from service.queries.questions import (
     read_transcript,
 )
 from service.streams import THREADS
+from service.views.projects import ProjectView
 from service.views.questions import TranscriptMessage, TranscriptView
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.dashboard.periods import DAYS, choice, filters_of, place, record_read
@@ -36,6 +37,7 @@ MESSAGES = 40
 """Messages of a conversation on one page."""
 MAX_RENDERED = 20_000
 """Characters of an answer that is shown as Markdown; a longer one is shown as it was written."""
+CONVERSATION_PATH = "/dashboard/{organizationId}/questions/{threadId}"
 OUTCOMES = {"answered": "Answered", "unanswered": "Not answered", "failed": "No whole answer"}
 RATINGS = {"up": "Helpful", "down": "Not helpful"}
 CALLERS = {"web": "Web page", "api": "API", "mcp": "MCP", "terminal": "Terminal"}
@@ -84,46 +86,43 @@ class ShownMessage(Struct, frozen=True):
     html: Markup
 
 
-@routes.get("/dashboard/{organizationId}/questions/{threadId}")
+@routes.get(CONVERSATION_PATH)
 async def show_conversation(request: web.Request) -> web.Response:
     """A whole conversation, by its id or that of a question in it."""
     person = await member(request)
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
-    thread = await _thread(request, person)
+    project, thread = await find_conversation(request, person)
     await record_read(request, person, "conversation", {"thread": thread.thread_id})
     start = place(request, 0)
     shown = thread.messages[start : start + MESSAGES]
     return dashboard_page(
         request, person, "conversation.html",
-        thread=thread, messages=await asyncio.to_thread(_shown, shown), project=await _project(request, person),
+        thread=thread, messages=await asyncio.to_thread(_shown, shown), project=project,
         next=str(start + MESSAGES) if start + MESSAGES < len(thread.messages) else "", cursor=str(start or ""),
         is_erased=any(one.content in GONE for one in thread.messages if one.role == "user"),
     )  # fmt: skip
 
 
-@routes.post("/dashboard/{organizationId}/questions/{threadId}/erase")
+@routes.post(CONVERSATION_PATH + "/erase")
 async def erase_conversation(request: web.Request) -> web.Response:
     """Delete what people typed in a conversation; for owners."""
     person = await member(request, "owner")
-    thread = await _thread(request, person)
+    _, thread = await find_conversation(request, person)
     subject = THREADS.stream(thread.thread_id)
     await erase_subject(request.app[STORE], request.app[VIEWS], subject, metadata(request))
     path = f"dashboard/{person.organization_id}/questions/{thread.thread_id}"
     return see_other(request, path, notice="The conversation's text is erased. That it took place stays on record.")
 
 
-async def _project(request: web.Request, person: Member) -> object:
-    project_id = await project_of_thread(request.app[VIEWS], person.organization_id, request.match_info["threadId"])
-    return await get_project(request.app[VIEWS], project_id or "")
-
-
-async def _thread(request: web.Request, person: Member) -> TranscriptView:
+async def find_conversation(request: web.Request, person: Member) -> tuple[ProjectView, TranscriptView]:
+    """Return the conversation that the path names, and its project. Raise NotFound for one of another organization."""
     views, thread_id = request.app[VIEWS], request.match_info["threadId"]
     project_id = await project_of_thread(views, person.organization_id, thread_id)
-    found = None if project_id is None else await read_transcript(views, project_id, thread_id)
-    if found is None:
+    project = None if project_id is None else await get_project(views, project_id)
+    found = None if project is None else await read_transcript(views, project.id, thread_id)
+    if project is None or found is None:
         raise NotFound("Conversation not found. Open it from the list of questions.", code="thread_not_found")
-    return found
+    return project, found
 
 
 def _shown(messages: tuple[TranscriptMessage, ...]) -> list[ShownMessage]:

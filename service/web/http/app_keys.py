@@ -13,6 +13,7 @@ from service.domain.access.spending import CostBounds
 from service.domain.threads.replies import ReplyEvent
 from service.ports.bounds import CountBound
 from service.ports.code_host import ComparedChanges
+from service.ports.docs_source import DocsSource
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
 from service.ports.sign_in import IdentityProvider, Passkeys
@@ -33,6 +34,7 @@ INDEX: web.AppKey[SearchIndex] = web.AppKey("INDEX")
 MODELS: web.AppKey[Models] = web.AppKey("MODELS")
 BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
 REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")
+DOCS_SOURCE: web.AppKey[DocsSource] = web.AppKey("DOCS_SOURCE")
 GAP_READER: web.AppKey[GapReader] = web.AppKey("GAP_READER")
 JOB_READER: web.AppKey[JobReader] = web.AppKey("JOB_READER")
 INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")

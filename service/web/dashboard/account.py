@@ -1,12 +1,13 @@
-"""``/account``: a person's own name, roles and open sessions."""
+"""``/account``: a person's own name, roles, passkeys and open sessions."""
 
 from aiohttp import web
 
 from service.commands.people import rename_person
 from service.domain.errors import Invalid, NotFound
+from service.queries.credentials import get_credentials
 from service.queries.organizations import list_organizations
 from service.web.dashboard.page import dashboard_page, see_other
-from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.app_keys import IDENTITY_PROVIDER, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.people import SESSIONS, SignedIn, metadata, settle, signed_in
 from service.web.http.problems import status_of
@@ -62,4 +63,6 @@ async def _page(
         error="" if error is None else str(error),
         organizations=sorted((names.get(one, one), one, role) for one, role in person.roles.items()),
         sessions=request.app[SESSIONS].list(person.person_id, person.session_id),
+        credentials=await get_credentials(request.app[STORE], person.person_id),
+        provider=request.app[IDENTITY_PROVIDER],
     )

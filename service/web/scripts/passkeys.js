@@ -25,7 +25,7 @@
   }
 
   async function add(form) {
-    const name = new FormData(form).get("name");
+    const name = new FormData(form).get("passkey_name");
     const options = await post(form.dataset.options, {});
     const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options);
     const credential = await navigator.credentials.create({ publicKey });

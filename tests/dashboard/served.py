@@ -1,0 +1,134 @@
+"""Every page and form that the service has registered for people, and who may use it."""
+
+import importlib
+import pkgutil
+import re
+
+from aiohttp import web
+
+import service.web
+
+API = ("/v1/", "/v2/", "/api/", "/discovery/", "/hooks/", "/healthz", "/readyz", "/openapi.json")
+"""Beginnings of the paths that keys open, or anyone: no session counts there."""
+PEOPLE = ("operator", "owner", "editor", "viewer", "outsider", "nobody")
+ROLES = ("viewer", "editor", "owner")
+
+ANYONE, PERSON, VIEWER, EDITOR, OWNER, OPERATOR = "anyone", "person", *ROLES, "operator"
+BELOW = "/dashboard/{organizationId}"
+LEAST = {
+    "GET /": ANYONE,
+    "GET /favicon.ico": ANYONE,
+    "GET /assets/{name}": ANYONE,
+    "GET /docs": ANYONE,
+    "GET /docs/{operation}": ANYONE,
+    "GET /sdk/{name}": ANYONE,
+    "GET /docs/errors/{code}": ANYONE,
+    "GET /manual": ANYONE,
+    "GET /manual/{page}": ANYONE,
+    "GET /manual/images/{name}": ANYONE,
+    "GET /sign-in": ANYONE,
+    "POST /sign-in": ANYONE,
+    "GET /sign-in/oidc": ANYONE,
+    "GET /sign-in/oidc/callback": ANYONE,
+    "POST /sign-in/passkey": ANYONE,
+    "POST /sign-in/passkey/options": ANYONE,
+    "POST /account/passkeys": PERSON,
+    "POST /account/passkeys/options": PERSON,
+    "POST /account/passkeys/{passkeyId}/remove": PERSON,
+    "POST /account/provider/remove": PERSON,
+    "GET /account": PERSON,
+    "POST /account/name": PERSON,
+    "POST /account/sessions/{sessionId}/end": PERSON,
+    "GET /dashboard": PERSON,
+    f"GET {BELOW}": VIEWER,
+    f"GET {BELOW}/analytics": VIEWER,
+    f"GET {BELOW}/gaps": VIEWER,
+    f"POST {BELOW}/gaps/{{gapId}}/job": EDITOR,
+    f"GET {BELOW}/jobs": VIEWER,
+    f"GET {BELOW}/jobs/live": VIEWER,
+    f"GET {BELOW}/jobs/new": EDITOR,
+    f"POST {BELOW}/jobs/new": EDITOR,
+    f"GET {BELOW}/jobs/{{jobId}}": VIEWER,
+    f"GET {BELOW}/jobs/{{jobId}}/changes": VIEWER,
+    f"GET {BELOW}/jobs/{{jobId}}/live": VIEWER,
+    f"POST {BELOW}/jobs/{{jobId}}/archive": EDITOR,
+    f"POST {BELOW}/jobs/{{jobId}}/cancel": EDITOR,
+    f"POST {BELOW}/jobs/{{jobId}}/close": EDITOR,
+    f"POST {BELOW}/jobs/{{jobId}}/merge": EDITOR,
+    f"POST {BELOW}/jobs/{{jobId}}/message": EDITOR,
+    f"POST {BELOW}/jobs/{{jobId}}/retry": EDITOR,
+    f"GET {BELOW}/keys": OWNER,
+    f"POST {BELOW}/keys": OWNER,
+    f"GET {BELOW}/keys/new": OWNER,
+    f"GET {BELOW}/keys/{{keyId}}": OWNER,
+    f"POST {BELOW}/keys/{{keyId}}": OWNER,
+    f"POST {BELOW}/keys/{{keyId}}/revoke": OWNER,
+    f"GET {BELOW}/people": VIEWER,
+    f"POST {BELOW}/people": OWNER,
+    f"POST {BELOW}/people/{{personId}}/link": OWNER,
+    f"POST {BELOW}/people/{{personId}}/remove": OWNER,
+    f"POST {BELOW}/people/{{personId}}/role": OWNER,
+    f"GET {BELOW}/projects/new": OWNER,
+    f"POST {BELOW}/projects/new": OWNER,
+    f"GET {BELOW}/questions": VIEWER,
+    f"GET {BELOW}/questions/{{threadId}}": VIEWER,
+    f"POST {BELOW}/questions/{{threadId}}/erase": OWNER,
+    f"GET {BELOW}/sites": VIEWER,
+    f"GET {BELOW}/sites/{{domain}}": VIEWER,
+    f"GET {BELOW}/sites/{{domain}}/access": VIEWER,
+    f"POST {BELOW}/sites/{{domain}}/access": OWNER,
+    f"GET {BELOW}/sites/{{domain}}/golden": EDITOR,
+    f"POST {BELOW}/sites/{{domain}}/golden": EDITOR,
+    f"POST {BELOW}/sites/{{domain}}/index": EDITOR,
+    f"GET {BELOW}/sites/{{domain}}/live": VIEWER,
+    f"GET {BELOW}/sites/{{domain}}/project": OWNER,
+    f"POST {BELOW}/sites/{{domain}}/project": OWNER,
+    f"GET {BELOW}/sites/{{domain}}/report": VIEWER,
+    f"GET {BELOW}/sites/{{domain}}/search": VIEWER,
+    f"GET {BELOW}/usage": VIEWER,
+    f"GET {BELOW}/webhooks": VIEWER,
+    f"POST {BELOW}/webhooks": OWNER,
+    f"GET {BELOW}/webhooks/new": OWNER,
+    f"GET {BELOW}/webhooks/{{webhookId}}": VIEWER,
+    f"POST {BELOW}/webhooks/{{webhookId}}/delete": OWNER,
+    f"POST {BELOW}/webhooks/{{webhookId}}/enable": OWNER,
+    f"POST {BELOW}/webhooks/{{webhookId}}/redeliver": OWNER,
+    "GET /operator/health": OPERATOR,
+    "GET /operator/audit": OPERATOR,
+    "POST /operator/audit/checkpoint": OPERATOR,
+    "GET /operator/audit/events/{position}": OPERATOR,
+    "GET /operator/audit/verify": OPERATOR,
+    "POST /operator/audit/verify": OPERATOR,
+    "GET /operator/audit/verify/live": OPERATOR,
+    "GET /operator/health/live": OPERATOR,
+    "GET /operator/organizations": OPERATOR,
+    "POST /operator/organizations": OPERATOR,
+    "GET /operator/settings": OPERATOR,
+}
+"""The least that a person needs. A member's role counts in the organization of the address alone."""
+ELSEWHERE = {
+    "POST /sign-out": "test_sign_in.py: it uses up a session",
+}
+"""Routes with tests of their own, and where."""
+HOSTED = "/hosted/"
+"""Pages of pull requests: their address is a secret that lets anyone read (tests/web/test_pull_request_pages.py)."""
+
+
+def served() -> list[str]:
+    """The method and path of each route for people, as the modules of the web package declare them."""
+    found = set()
+    for one in pkgutil.walk_packages(service.web.__path__, "service.web."):
+        for value in vars(importlib.import_module(one.name)).values():
+            if isinstance(value, web.RouteTableDef):
+                found |= {f"{route.method} {_plain(route.path)}" for route in value if isinstance(route, web.RouteDef)}
+    return sorted(one for one in found if not one.partition(" ")[2].startswith((*API, HOSTED)))
+
+
+def _plain(path: str) -> str:
+    """The path without the expressions that its parts must match."""
+    return re.sub(r"\{(\w+):(?:[^{}]|\{[^{}]*\})*\}", r"{\1}", path)
+
+
+def filled(path: str, **values: str) -> str:
+    """The path with its parts filled in: ids that exist nowhere, unless ``values`` has them."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "0" * 32), path)

@@ -1,0 +1,62 @@
+"""Every page and action, for operator, owner, editor, viewer, the owner of another organization, and nobody."""
+
+import pytest
+
+from tests.dashboard.conftest import browser
+from tests.dashboard.served import ANYONE, ELSEWHERE, LEAST, OPERATOR, PEOPLE, PERSON, ROLES, filled, served
+
+JSON = {"Accept": "application/json"}
+REFUSALS = {
+    "organization_not_found": "not found", "role_too_low": "forbidden", "operator_only": "forbidden",
+}  # fmt: skip
+
+
+def test_every_route_has_a_row():
+    assert set(served()) == {*LEAST, *ELSEWHERE}
+
+
+def expected(least: str, person: str) -> str:
+    if least == ANYONE:
+        return "allowed"
+    if person == "nobody":
+        return "sign in"
+    if least == PERSON:
+        return "allowed"
+    if least == OPERATOR:
+        return "allowed" if person == "operator" else "forbidden"
+    if person not in ROLES:
+        return "not found"  # exactly as for an organization that does not exist
+    return "allowed" if ROLES.index(person) >= ROLES.index(least) else "forbidden"
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+@pytest.mark.parametrize("route", LEAST)
+async def test_route_opens_for_role(service, people, route, person):
+    method, _, path = route.partition(" ")
+    path = filled(path, organizationId=service.organization_id)
+    async with (
+        browser(service.url, people.cookies.get(person, "")) as client,
+        client.request(method, path, headers=JSON, allow_redirects=False) as answer,
+    ):
+        problem = await answer.json() if answer.content_type == "application/problem+json" else {}
+        assert answer.status < 500
+        if "/sign-in?next=" in answer.headers.get("Location", "") or problem.get("code") == "sign_in_required":
+            found = "sign in"
+        else:
+            found = REFUSALS.get(problem.get("code"), "allowed")
+        assert found == expected(LEAST[route], person), (answer.status, problem)
+
+
+async def test_other_organization_looks_as_if_it_did_not_exist(service, outsider):
+    for organization_id in (service.organization_id, "0" * 32):
+        async with outsider.get(f"/dashboard/{organization_id}/jobs", headers=JSON) as answer:
+            found = await answer.json()
+            found = {name: value for name, value in found.items() if name not in ("requestId", "request_id")}
+        assert found["status"] == 404
+        assert organization_id not in str(found)
+
+
+async def test_page_leads_to_sign_in_and_back(service, nobody):
+    path = f"/dashboard/{service.organization_id}/jobs?state=open"
+    async with nobody.get(path, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"].endswith("state%3Dopen")) == (303, True)

@@ -19,7 +19,7 @@ from service.commands.people import (
     remove_person,
     set_operator,
 )
-from service.domain.access.members import ROLES
+from service.domain.access.members import PERSON_NOT_FOUND, ROLES
 from service.domain.access.names import HTTPS_REQUIRED, Names, link_base
 from service.domain.access.people import LINK_LIFETIME
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
@@ -101,7 +101,8 @@ async def _the_person(runtime: Runtime, named: str) -> PersonView:
         return found
     several = await people_by_email(runtime.views, named.strip().lower())
     if not several:
-        raise NotFound(f"Person not found: {named}. Add them: docsmith person add {named} --role editor")
+        add = f"docsmith person add {named} --role editor"
+        raise NotFound(f"Person not found: {named}. Add them: {add}", code=PERSON_NOT_FOUND)
     if len(several) > 1:
         ids = ", ".join(one.id for one in several)
         raise Conflict(f"Several people have this email: {named}. Name one by id: {ids}", code="several_accounts")

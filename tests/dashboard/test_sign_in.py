@@ -139,7 +139,9 @@ async def test_live_page_ends_with_the_role(service, people, command):
     async with browser(service.url, cookie) as client, client.get(path) as live:
         assert live.status == 200
         verb, *rest = command
-        await asyncio.to_thread(service.cli, "person", verb, email, *rest)  # another process
+        await asyncio.to_thread(
+            service.cli, "person", verb, email, *rest, "--organization", service.organization_id
+        )  # another process
         with suppress(asyncio.IncompleteReadError):
             await live.content.read()  # to its end
         assert (await client.get("/account", allow_redirects=False)).status == 303

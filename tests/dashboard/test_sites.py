@@ -59,7 +59,7 @@ async def test_uploaded_archive_is_indexed_before_the_eyes(owner, service, base)
         assert answer.headers["Location"].endswith(f"{base.lstrip('/')}/sites/sent")
     await live_until(owner, f"{base}/sites/sent/live", "Commit ")
     page = await text_of(owner, f"{base}/sites/sent")
-    assert "uploaded as guide.zip" in page
+    assert "the upload guide.zip" in page
     assert "Sent &lt;b&gt;" in page
     assert list((service.data / "uploads").iterdir()) == []
 

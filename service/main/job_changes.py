@@ -23,7 +23,7 @@ class JobChanges:
         self._docs: DocsSource = runtime.docs
 
     async def read(self, project: ProjectView, job_id: str) -> ComparedChanges:
-        """Return the files that the job changed, all rounds of its branch together. Raise NotFound for no such job.
+        """Return the files that the job changed, all rounds of its branch together. Raise NotFound.
 
         Raises Unavailable and Invalid where comparing takes too much time or memory.
         """

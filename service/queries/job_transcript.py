@@ -11,8 +11,8 @@ from service.queries.jobs import jobs_of_pull_request
 from service.streams import JOBS, decoded
 from service.views.job_transcript import PageComment, Transcript, TranscriptEntry, TranscriptReader
 
-MAX_EVENTS = 600
-"""Events of one page; about half of them are steps."""
+MAX_EVENTS = 1_000
+"""Events of one page; two thirds or so of them are steps."""
 _COMMENTED = JOBS.codec.tags_of(MessageAdded)
 _ENDS = JOBS.codec.tags_of(JobCompleted, JobFailed)
 

@@ -22,7 +22,7 @@ from service.domain.jobs.decider import (
 )
 from service.views.job_steps import JobStep, StepReader
 
-MAX_WORDS, MAX_ARGUMENTS = 4_000, 1_000
+MAX_WORDS, MAX_ARGUMENTS = 2_000, 500
 """Characters of a step that are shown, and of a tool's arguments."""
 
 

@@ -52,7 +52,7 @@ class Place(Struct, frozen=True):
 
 
 class Rights(Struct, frozen=True):
-    """What the reader of a pull request's page may do there."""
+    """The actions that a reader may take on a pull request's page."""
 
     may_decide: bool = False
     """Merge it and close it."""
@@ -64,7 +64,7 @@ class Rights(Struct, frozen=True):
 
 
 class Talk(Struct, frozen=True):
-    """What the reader may do, and what was said so far, for members of the organization."""
+    """The reader's rights, and for members of the organization the comments so far."""
 
     rights: Rights = Rights()
     comments: Sequence[PageComment] = ()

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from hashlib import sha256
 
 from aiohttp import web
+from markupsafe import Markup
 
 from eventstore import EventStore, Metadata
 from service.commands.audit import record_page_read
@@ -19,14 +20,13 @@ from service.queries.read_models import wait_for_head
 from service.runtime.processes import run_in_child
 from service.views.projects import ProjectView
 from service.web.dashboard.jobs import root_of_page
-from service.web.dashboard.page import Live, dashboard_page, frame_values, live, see_other
+from service.web.dashboard.page import Live, dashboard_page, live, see_other
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.hosted import MAKING_BYTES, MAKING_SECONDS, PAGE_TURNS, act_on_job
 from service.web.http.limits import metered_for_person
 from service.web.http.people import PEOPLE_DIRECTORY, Member, member, metadata
 from service.web.http.revocation import revocation_of
-from service.web.pages.html import SCRIPTED_HEADERS, html_response
 from service.web.pages.pull_request_views import make_changes
 from service.web.pages.rendering import rendered
 
@@ -128,16 +128,15 @@ async def show_changes(request: web.Request) -> web.Response:
     project, job = await _job(request, viewer)
     async with request.app[PAGE_TURNS].slot(project.id):
         changes = await request.app[JOB_CHANGES](project, job.view.id)
-        values = {
-            **frame_values(request, viewer),
-            "notice": "",
-            "job": job.view,
-            "has_live": job.view.status == "active",
-        }
-        made = await run_in_child(
-            make_changes, changes, values, timeout_seconds=MAKING_SECONDS, memory_bytes=MAKING_BYTES
-        )
-    return html_response(made.html, headers=SCRIPTED_HEADERS)
+        made = await run_in_child(make_changes, changes, timeout_seconds=MAKING_SECONDS, memory_bytes=MAKING_BYTES)
+    return dashboard_page(
+        request,
+        viewer,
+        "job_changes.html",
+        job=job.view,
+        changes=changes,
+        files=Markup(made.html),  # noqa: S704  (written by our template, which escapes all text)
+    )
 
 
 # What people do

@@ -1,6 +1,6 @@
 """A pull request's page and its files as HTML: in a child process, since others wrote what is in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -124,11 +124,11 @@ def make_file(shown: PullRequestFile, number: int, place: Place) -> Made:
     return Made(html, marking.unmarked)
 
 
-def make_changes(changes: ComparedChanges, values: Mapping[str, object]) -> Made:
-    """Return the page of a job's changes; ``values`` are those of the dashboard's frame."""
+def make_changes(changes: ComparedChanges) -> Made:
+    """Return the files of a job's changes, as a part of a page."""
     marking = Marking()
     files = [_view(number, file, marking) for number, file in enumerate(changes.files, start=1)]
-    html = rendered("job_changes.html", **values, changes=changes, files=files, unmarked=marking.unmarked)
+    html = rendered("job_changes_files.html", files=files, unmarked=marking.unmarked)
     return Made(html, marking.unmarked)
 
 

@@ -9,6 +9,7 @@ from service.commands.threads import give_feedback
 from service.domain.threads.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
 from service.runtime.system import now
 from service.views.fields import described
+from service.views.projects import ProjectView
 from service.web.api.operations import Answer, Routes
 from service.web.http.access import site_for
 from service.web.http.app_keys import STORE
@@ -47,7 +48,11 @@ class FeedbackBody(Struct, rename="camel"):
 )
 async def post_feedback(request: web.Request) -> web.Response:
     """The last feedback for a reply counts."""
-    project = await site_for(request)
+    return await record_feedback(request, await site_for(request))
+
+
+async def record_feedback(request: web.Request, project: ProjectView) -> web.Response:
+    """Record the rating of a request that may ask this site."""
     body = await read_body(request, FeedbackBody, mends_text=True)
     command = GiveFeedback(body.message_id, project.domain, body.rating, (body.comment or "").strip(), now())
     await give_feedback(request.app[STORE], body.thread_id, command, metadata_of(request))

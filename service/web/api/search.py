@@ -9,6 +9,7 @@ from service.domain.errors import Invalid, NotFound
 from service.domain.search import SearchFilter, path_on_site
 from service.domain.threads.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTERS
 from service.views.fields import described
+from service.views.projects import ProjectView
 from service.views.search import PageMetadata, PageView, SearchResult, search_result
 from service.web.api.operations import Answer, Routes
 from service.web.api.threads import FilterBody
@@ -115,7 +116,11 @@ class PageBody(Struct):
 )
 async def search(request: web.Request) -> web.Response:
     """Sections, best first; an empty list when no word of the query is on the site."""
-    project = await site_for(request)
+    return await send_results(request, await site_for(request))
+
+
+async def send_results(request: web.Request, project: ProjectView) -> web.Response:
+    """Answer the search of a request that may ask this site."""
     body = await read_body(request, SearchBody, mends_text=True)
     if not body.query.strip():
         raise Invalid("$.query: is blank", problems=(("$.query", "is blank"),))

@@ -1,5 +1,5 @@
 """The modules of the ask page, each with its routes."""
 
-from service.web.ask import sdk
+from service.web.ask import ask, sdk
 
-MODULES = (sdk,)
+MODULES = (ask, sdk)

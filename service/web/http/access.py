@@ -221,15 +221,15 @@ async def _public_site(request: web.Request) -> ProjectView:
 
 
 def is_keyless(request: web.Request) -> bool:
-    """Return whether a request that was let in came without a key."""
-    return CALLER not in request
+    """Return whether a request that was let in came without a key, and from no person of the organization."""
+    return request.get(ACTOR) == KEYLESS
 
 
 def trusted_groups(request: web.Request, claimed: Iterable[str] | None) -> tuple[str, ...]:
     """Return the groups of a reader as far as the caller is believed: without a key, and with a key for browsers, none,
     since anyone could claim any.
     """
-    return () if is_keyless(request) or request[ORIGINS] else tuple(claimed or ())
+    return () if CALLER not in request or request[ORIGINS] else tuple(claimed or ())
 
 
 def _require_kind(key: KnownKey, kind: Literal["admin", "assistant"]) -> None:

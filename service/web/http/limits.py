@@ -68,10 +68,27 @@ def attach_quota(request: web.Request, key: KnownKey | None, project: ProjectVie
         request.app[ADMISSIONS].require_room(request[COUNTED])
 
 
+def attach_page_quota(request: web.Request, project: ProjectView, person_id: str, *, searches: bool) -> None:
+    """Count a question or search that comes from our own page: a person's as a reader's of that name, and without a
+    person as one without a key. Raises OverLimit (429) for the latter.
+    """
+    address = request.app[ADMISSIONS].digest_of(counted_as(client_address(request)))
+    is_public, is_reader = not person_id, bool(person_id)
+    if searches:
+        request[COUNTED] = SearchRequest(now(), project.id, "", address, is_reader, is_public)
+    else:
+        fp = request.app[ADMISSIONS].digest_of(f"person\0{project.id}\0{person_id}") if person_id else ""
+        request[COUNTED] = RequestAccepted(
+            "assistant", now(), project.organization_id, project.id, "", address, is_reader, fp, is_public
+        )
+    if is_public:
+        request.app[ADMISSIONS].require_room(request[COUNTED])
+
+
 def name_reader(request: web.Request, fp: str) -> None:
-    """Count the request for its reader, too, where readers have limits."""
+    """Count the request for its reader, too, where readers have limits; a person is one by any name."""
     counted = request.get(COUNTED)
-    if isinstance(counted, RequestAccepted) and counted.is_reader and fp != ANONYMOUS:
+    if isinstance(counted, RequestAccepted) and counted.is_reader and not counted.fp and fp != ANONYMOUS:
         digest = request.app[ADMISSIONS].digest_of(f"fp\0{counted.project_id}\0{fp}")
         request[COUNTED] = replace(counted, fp=digest)
 

@@ -1,0 +1,95 @@
+"""``/ask/{domain}``: the assistant of a site as readers have it, and the requests that its page makes.
+
+The requests are those of the assistant's API for who may open the page: a session opens no other address of the API.
+Without a script the page searches.
+"""
+
+from aiohttp import web
+from msgspec import Struct
+
+from service.domain.errors import NotFound, RateLimited
+from service.domain.search import SearchFilter
+from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
+from service.views.projects import ProjectView
+from service.web.api.feedback import record_feedback
+from service.web.api.resumes import send_resumed, stop_answer
+from service.web.api.search import send_results
+from service.web.api.threads import send_answer
+from service.web.ask.sites import site_to_ask
+from service.web.http.access import KEYLESS
+from service.web.http.app_keys import INDEX
+from service.web.http.limits import count_briefly
+from service.web.http.people import known_person
+from service.web.http.problems import ACTOR
+from service.web.http.query_params import query_param
+from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
+from service.web.pages.rendering import rendered
+
+MAX_RESULTS = 8
+MAX_PASSAGE = 500
+"""Characters of a section that the page shows without a script."""
+
+routes = web.RouteTableDef()
+
+
+class Found(Struct, frozen=True):
+    """A section that a search without a script found."""
+
+    title: str
+    heading: str
+    text: str
+
+
+@routes.get("/ask/{domain}")
+async def show_page(request: web.Request) -> web.Response:
+    query = (query_param(request, "q") or "").strip()[:MAX_QUESTION_CHARACTERS]
+    project = await site_to_ask(request, counts="search" if query else "")
+    found, problem = await _found(request, project, query) if query else (None, "")
+    html = rendered(
+        "ask.html",
+        root=way_up(request),
+        domain=project.domain,
+        name=project.name,
+        organization_id="" if request.get(ACTOR) == KEYLESS else project.organization_id,
+        base=project.repository if project.code_host == "website" else "",
+        person=known_person(request),
+        query=query,
+        found=found,
+        problem=problem,
+    )
+    return html_response(html, headers=SCRIPTED_HEADERS)
+
+
+async def _found(request: web.Request, project: ProjectView, query: str) -> tuple[list[Found] | None, str]:
+    """Return the sections for a query, or None and the reason in words."""
+    try:
+        count_briefly(request)
+        found = await request.app[INDEX].search(project.domain, query, limit=MAX_RESULTS, filter=SearchFilter())
+    except (NotFound, RateLimited) as error:
+        return None, str(error)
+    return [Found(one.title, one.heading, one.text[:MAX_PASSAGE]) for one in found.sections], ""
+
+
+@routes.post("/ask/{domain}/message")
+async def ask(request: web.Request) -> web.StreamResponse:
+    return await send_answer(request, await site_to_ask(request, counts="question"))
+
+
+@routes.get("/ask/{domain}/message/{chatId}/stream", allow_head=False)
+async def resume(request: web.Request) -> web.StreamResponse:
+    return await send_resumed(request, await site_to_ask(request))
+
+
+@routes.post("/ask/{domain}/message/{chatId}/stop")
+async def stop(request: web.Request) -> web.Response:
+    return await stop_answer(request, await site_to_ask(request))
+
+
+@routes.post("/ask/{domain}/search")
+async def search(request: web.Request) -> web.Response:
+    return await send_results(request, await site_to_ask(request, counts="search"))
+
+
+@routes.post("/ask/{domain}/feedback")
+async def rate(request: web.Request) -> web.Response:
+    return await record_feedback(request, await site_to_ask(request))

@@ -1,0 +1,75 @@
+"""The ask page: who may open it, and what its requests answer to whom."""
+
+import pytest
+
+from tests.dashboard.conftest import browser
+from tests.end_to_end.talk import chunks, question, text_of
+
+PATH = "/ask/kite"
+
+
+async def asked(client, **headers):
+    async with client.post(f"{PATH}/message", json=question("How do I install Kite?"), headers=headers) as response:
+        return response.status, await response.text()
+
+
+@pytest.mark.parametrize("name", ["owner", "editor", "viewer"])
+async def test_person_of_the_organization_may_ask(service, people, name):
+    async with browser(service.url, people.cookies[name]) as client:
+        async with client.get(PATH) as response:
+            assert (response.status, "Ask kite" in await response.text()) == (200, True)
+        status, stream = await asked(client)
+    assert status == 200
+    assert "installer" in text_of(chunks(stream))
+
+
+@pytest.mark.parametrize("name", ["outsider", "operator"])
+async def test_site_of_others_is_as_one_that_is_not_there(service, people, name):
+    answers = []
+    async with browser(service.url, people.cookies[name]) as client:
+        assert (await asked(client))[0] == 404
+        for path in (PATH, "/ask/none"):
+            async with client.get(path, allow_redirects=False) as response:
+                text = await response.text()
+                answers.append((response.status, text.replace(response.headers["X-Request-Id"], "").replace(path, "")))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 404
+
+
+async def test_private_site_asks_to_sign_in(nobody):
+    assert (await asked(nobody))[0] == 401
+    for path in (PATH, "/ask/none"):
+        async with nobody.get(path, allow_redirects=False) as response:
+            assert (response.status, response.headers["Location"].split("?")[0]) == (303, "../sign-in")
+
+
+async def test_another_website_cannot_ask(viewer):
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
+        assert (await asked(viewer, **headers))[0] == 403
+
+
+async def test_session_opens_no_address_of_the_api(viewer):
+    async with viewer.post("/discovery/v2/assistant/kite/message", json=question("How?")) as response:
+        assert response.status == 401
+
+
+async def test_page_searches_without_a_script(viewer):
+    async with viewer.get(PATH, params={"q": "retry <b>delay"}) as response:
+        text = await response.text()
+    assert "retryDelaySecs" in text
+    assert "<b>" not in text
+    async with viewer.get(PATH, params={"q": "xyzzyplugh"}) as response:
+        assert "Nothing was found" in await response.text()
+
+
+async def test_person_rates_searches_and_resumes(viewer):
+    async with viewer.post(f"{PATH}/search", json={"query": "inst", "prefix": True}) as response:
+        assert [one["path"] for one in await response.json()][:1] == ["install"]
+    async with viewer.post(f"{PATH}/message", json=question("How do I install Kite?", id="c1")) as response:
+        ids = {"threadId": response.headers["X-Thread-Id"], "messageId": response.headers["X-Message-Id"]}
+        await response.read()
+    async with viewer.post(f"{PATH}/feedback", json={**ids, "rating": "up"}) as response:
+        assert response.status == 204
+    for method, last in (("GET", "stream"), ("POST", "stop")):
+        async with viewer.request(method, f"{PATH}/message/c1/{last}") as response:
+            assert response.status == 204

@@ -163,7 +163,7 @@ def test_the_commands_in_a_pages_sentences_have_their_options(page):
     text = (ROOT / page if page == "README.md" else MANUAL / page).read_text("utf-8")
     for words in map(str.split, re.findall(r"`(?:sudo -u docsmith |podman exec docsmith )?docsmith ([^`]+)`", text)):
         command = [word for word in words if re.fullmatch(r"[a-z-]*[a-z]", word) and not word.startswith("-")][:2]
-        if command[0] not in ("project", "key", "job", "webhook", "audit", "organization", "config", "site"):
+        if command[0] not in ("project", "key", "job", "webhook", "audit", "organization", "config", "site", "person"):
             command = command[:1]
         for option in (word for word in words if word.startswith("--")):
             assert f"{option} " in f"{help_of(*command)} ", words

@@ -34,7 +34,7 @@ from service.domain.formats import NewerFormat, require_known
 
 KEY, PUBLIC_KEY, CHECKPOINTS = "checkpoint.key", "checkpoint.pub", "checkpoints.jsonl"
 LAST_BYTES = 16_384
-"""Of a file of checkpoints, its last line is within."""
+"""The last line of a file of checkpoints is within its last bytes, this many."""
 LOST_CHECKPOINTS = "checkpoints.lost.jsonl"
 """Those that the log does not hold, since the loss of its end was accepted."""
 FORMAT, FORMAT_WITHOUT_LOG = "docsmith-checkpoint-2", "docsmith-checkpoint-1"

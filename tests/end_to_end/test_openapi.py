@@ -9,6 +9,7 @@ import pkgutil
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import get_args
 
@@ -158,8 +159,14 @@ async def test_commands_on_the_page_work_when_pasted(service, http, tmp_path):
         "MESSAGE": told[1]["messageId"],
         "CHAT": "chat-of-a-page",
         "PAGE": "install.md",
+        "PERSON": service.cli(
+            "person", "add", "p@example.com", "--organization", service.organization_id, "--role", "editor"
+        )["id"],
     }
+    with zipfile.ZipFile(tmp_path / "docs.zip", "w") as archive:
+        archive.writestr("index.md", "# Guide\n")
     keys = {"Takes an admin key": service.admin_key, "Takes an assistant key": service.assistant_key}
+    unexpected = []
     for operation in OPERATIONS_OF_THE_PAGE:
         async with http.get(f"{service.url}/docs/{operation.id}") as response:
             page = await response.text()
@@ -176,10 +183,14 @@ async def test_commands_on_the_page_work_when_pasted(service, http, tmp_path):
             "retryJob": (200, 409),
             "mergeJob": (200, 409),
             "createReaderToken": (200, 409),
+            "createProject": (201, 503),  # its repository is elsewhere
+            "updateProject": (200, 400),
             "resumeReply": (204,),
             "resumeReplyV1": (204,),
         }.get(operation.id, (min(operation.answers),))
-        assert int(status) in expected, (operation.id, script, (tmp_path / "answer").read_text())
+        if int(status) not in expected:
+            unexpected.append((operation.id, status, (tmp_path / "answer").read_text()))
+    assert unexpected == []
 
 
 async def test_people_read_the_description_without_the_network(service, http):

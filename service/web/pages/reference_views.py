@@ -19,9 +19,12 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     "webhookId": ("WEBHOOK", "a webhook's id, from the list of webhooks"),
     "deliveryId": ("DELIVERY", "a delivery's id, from the webhook's list of deliveries"),
     "chatId": ("CHAT", "the id that a chat's requests carry"),
+    "personId": ("PERSON", "a person's id, from the list of people"),
     "path": ("PAGE", "a page's path, from a search result"),
 }
 """Placeholders of the page's commands, by their names in the address or the body: variable and meaning."""
+FILES = {"uploadProject": ("application/zip", "docs.zip")}
+"""Operations whose body is a file: its type, and a name for it. They are not tried from their page."""
 KEY = "DOCSMITH_KEY"
 """The variable of the key in the page's commands."""
 KEY_KINDS = {
@@ -145,7 +148,7 @@ def _operation(
             if one["in"] in ("path", "query")
         ),
         example=next((_shown(one["value"]) for one in content.get("examples", {}).values()), ""),
-        may_be_tried=bool(curl) and ("requestBody" not in operation or "schema" in content),
+        may_be_tried=bool(curl) and operation["operationId"] not in FILES,
     )
 
 
@@ -242,12 +245,20 @@ def _curl(method: str, path: str, operation: dict[str, Any], address: str) -> st
     """A command that works in a POSIX shell once its variables, those of ``VARIABLES``, are set."""
     for name, (variable, _) in VARIABLES.items():
         path = path.replace(f"{{{name}}}", f"${variable}")
-    lines = [f'curl -sSN "{address}{path}"']
+    query = "&".join(
+        f"{one['name']}={one['example']}"
+        for one in operation.get("parameters", ())
+        if one["in"] == "query" and one["required"]
+    )
+    lines = [f'curl -sSN "{address}{path}{f"?{query}" if query else ""}"']
     examples = _body(operation).get("examples", {})
     if method == "post" and not examples:
         lines[0] += " -X POST"
     for names in operation["security"]:
         lines += [f'  -H "Authorization: Bearer ${KEY}"' for _ in names]
+    if file := FILES.get(operation["operationId"]):
+        lines[0] = lines[0].removesuffix(" -X POST")
+        lines += [f"  -H 'Content-Type: {file[0]}'", f"  --data-binary @{file[1]}"]
     for example in examples.values():
         lines += ["  -H 'Content-Type: application/json'", f"  -d '{_json_with_variables(example['value'])}'"]
         break

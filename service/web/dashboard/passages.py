@@ -57,7 +57,7 @@ async def show_source(request: web.Request) -> web.Response:
 
 
 async def _lines(docs: DocsSource, project: ProjectView, source: SourceView) -> list[Line]:
-    """Raise NotFound where the commit has no such file, and as ``DocsSource`` does."""
+    """Raise NotFound where the file is not in the commit, and as ``DocsSource`` does."""
     place = source_of(project)
     files = await docs.list_files(place, source.commit)
     blob = next((file.blob for file in files if file.path == source.path), None)

@@ -72,6 +72,7 @@ LEAST = {
     f"POST {BELOW}/projects/new": OWNER,
     f"GET {BELOW}/questions": VIEWER,
     f"GET {BELOW}/questions/{{threadId}}": VIEWER,
+    f"GET {BELOW}/questions/{{threadId}}/sources/{{messageId}}/{{number}}": VIEWER,
     f"POST {BELOW}/questions/{{threadId}}/erase": OWNER,
     f"GET {BELOW}/sites": VIEWER,
     f"GET {BELOW}/sites/{{domain}}": VIEWER,

@@ -16,7 +16,7 @@ Progress = Callable[[int, int], None]
 
 
 class CheckedLog(Struct, frozen=True):
-    """What a check of a log has found."""
+    """The result of a check of a log."""
 
     position: int
     """The last position that was checked."""

@@ -61,6 +61,7 @@ from service.web.http.app_keys import (
     PASSKEYS,
     READINESS,
     REPLIER,
+    REPRODUCER,
     SITE_REPORTS,
     STORE,
     UPLOADS,
@@ -74,6 +75,7 @@ from service.web.pages import manual, pull_requests, reference
 from service.web.pages.problem_pages import error_page
 from service.web.pages.pull_request_rights import ACT_BY_LINK
 from service.workers.log_check import LogCheck
+from service.workers.reproduction import Reproducer
 
 
 def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) -> web.Application:
@@ -114,6 +116,7 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
     app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())
     app[LOG_CHECK] = LogCheck(runtime.data)
+    app[REPRODUCER] = Reproducer(runtime.store, runtime.views, runtime.scratch_docs)
     app.on_shutdown.append(_end_log_check)
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)

@@ -1,5 +1,6 @@
 """The log as auditors read it: chosen events, newest first, and each as one JSON object."""
 
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from service.views.audit import EventView
 
 HIDDEN = "[hidden]"
 CATEGORIES = tuple(sorted(one.category for one in vars(streams).values() if isinstance(one, Decider)))
+PAGE = 1000
 WINDOW = 500
 """Positions that are read at once."""
 MAX_READ, MAX_WINDOWS = 2_000, 40
@@ -123,6 +125,21 @@ async def event_page(store: EventStore, wanted: Filter, *, before: int | None, l
         if page and wanted.since is not None and page[0].recorded_at < wanted.since and last is None:
             end = 1
     return EventPage(tuple(map(shown, found)), end if end > 1 else None)
+
+
+async def pages(
+    store: EventStore, wanted: Filter, *, through: int
+) -> AsyncGenerator[tuple[Sequence[RecordedEvent], int], None]:
+    """The wanted events up to a position, page by page, each with the position up to which the log has been read."""
+    after, version = wanted.after, 0
+    while after < through:
+        if wanted.stream is not None:
+            page = await store.read_stream(wanted.stream, after_version=version, limit=PAGE)
+            version = page[-1].stream_version if page else version
+        else:
+            page = await store.read_all(after=after, category=wanted.category, limit=PAGE)
+        after = max(after, page[-1].position) if len(page) == PAGE else through
+        yield [event for event in page if event.position <= through and wanted.wants(event)], min(after, through)
 
 
 async def _first_at(store: EventStore, time: datetime, end: int) -> int:

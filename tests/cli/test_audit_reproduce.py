@@ -14,11 +14,11 @@ from dulwich.repo import Repo
 from eventstore import SQLiteEventStore
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.agent.workspace import Workspace
-from service.cli.audit.reproduce import History, Recorded, history_of, rebuilt
 from service.cli.output import NEEDS_INPUT
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import Committed
 from service.ports.docs_source import NewCommit, Source
+from service.workers.reproduction import History, Recorded, history_of, rebuilt
 from tests.adapters.test_dulwich_docs import commit_to
 from tests.contracts.docs_source import AT, AUTHOR
 from tests.service_process import service_in, write_docs

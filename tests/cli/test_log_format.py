@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.cli.audit.export_format import Line
 from service.integrity.checkpoints import parse_checkpoints
+from service.queries.export_format import Line
 from tests import stranger
 from tests.service_process import service_in, write_docs
 

@@ -6,6 +6,10 @@ import re
 
 import pytest
 
+from service.queries.export_format import Line
+from tests.end_to_end.talk import create_job, job_events
+
+NAMES = list(zip(Line.__struct_fields__, Line.__struct_encode_fields__, strict=True))
 AUDIT = "/operator/audit"
 
 
@@ -98,3 +102,26 @@ async def test_checkpoint_is_downloaded(operator, service):
     kept = service.data.parent / "kept.json"
     kept.write_text(json.dumps(made))
     assert service.cli("audit", "verify", "--checkpoint", str(kept))["sound"]
+
+
+async def test_export_has_what_the_hashes_cover(operator):
+    async with operator.get(f"{AUDIT}/export?category=organization") as answer:
+        lines = [json.loads(line) for line in (await answer.text()).splitlines()]
+    assert {line["type"] for line in lines} == {"organization-created"}
+    assert all(Line(**{name: line[to] for name, to in NAMES}).says_what_is_stored() for line in lines)
+    async with operator.get(f"{AUDIT}/export?category=organization&format=csv") as answer:
+        assert len((await answer.text()).splitlines()) == len(lines) + 1
+    async with operator.get(f"{AUDIT}/export?format=xml") as answer:
+        assert answer.status == 400
+
+
+async def test_job_is_reproduced(service, operator):
+    job = await create_job(operator, service, 'Replace "20 MB" with "25 MB" in install.md')
+    await job_events(operator, service, job["id"])
+    async with operator.post(f"{AUDIT}/reproduce", data={"job": job["id"]}) as page:
+        text = await page.text()
+        assert page.status == 200
+    assert "Each commit has the id that the log says." in text
+    async with operator.post(f"{AUDIT}/reproduce", data={"job": "nothing"}) as page:
+        assert page.status == 400
+        assert "There is no job nothing." in await page.text()

@@ -12,12 +12,10 @@ from service.cli.audit.export import export
 from service.cli.audit.kept_checkpoints import kept_checkpoint_options, keys_to_compare, signature_problem
 from service.cli.audit.loss import accept_loss
 from service.cli.audit.reading import (
-    PAGE,
     filter_of,
     filter_options,
     log_of,
     one_line,
-    pages,
     reading,
 )
 from service.cli.audit.replay import replay
@@ -38,7 +36,7 @@ from service.integrity.checkpoints import (
     read_public_key,
 )
 from service.integrity.verification import verify_log
-from service.queries.audit import shown
+from service.queries.audit import PAGE, pages, shown
 from service.runtime.system import cli_actor
 from service.streams import THREADS
 from service.views.audit import EventView

@@ -20,7 +20,17 @@ from msgspec.structs import replace
 
 from eventstore import RecordedEvent, Witness, log_id_of, not_held, stored_events
 from eventstore.sqlite.files import sync_folder
-from service.cli.audit.export_format import (
+from service.cli.audit.reading import (
+    filter_of,
+    filter_options,
+    log_of,
+    reading,
+)
+from service.cli.output import DONE, Output
+from service.cli.parsing import COUNT, FILE, Choice, Options, command
+from service.domain.errors import Conflict
+from service.queries.audit import pages
+from service.queries.export_format import (
     FORMAT,
     MANIFEST,
     ExportedFile,
@@ -30,16 +40,6 @@ from service.cli.audit.export_format import (
     heading,
     read_manifest,
 )
-from service.cli.audit.reading import (
-    filter_of,
-    filter_options,
-    log_of,
-    pages,
-    reading,
-)
-from service.cli.output import DONE, Output
-from service.cli.parsing import COUNT, FILE, Choice, Options, command
-from service.domain.errors import Conflict
 from service.runtime.system import now
 
 MAX_EVENTS = 50_000

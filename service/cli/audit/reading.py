@@ -1,7 +1,7 @@
 """Reading the log as auditors do: chosen events, on the record, from a folder in use or one that cannot be written."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -10,7 +10,6 @@ import click
 from eventstore import (
     EventStore,
     Metadata,
-    RecordedEvent,
     SQLiteEventStore,
     StoreBusy,
     StoreNewer,
@@ -26,8 +25,6 @@ from service.integrity.continuity import LogLost, require_continuous
 from service.integrity.erasing import repeat_erasures, repeat_erasures_if_writable
 from service.queries.audit import Filter
 from service.runtime.system import cli_actor, now
-
-PAGE = 1000
 
 
 def filter_of(options: Options) -> Filter:
@@ -84,21 +81,6 @@ async def reading(
         yield store, through
     finally:
         await store.close()
-
-
-async def pages(
-    store: EventStore, wanted: Filter, *, through: int
-) -> AsyncGenerator[tuple[Sequence[RecordedEvent], int], None]:
-    """The wanted events up to a position, page by page, each with the position up to which the log has been read."""
-    after, version = wanted.after, 0
-    while after < through:
-        if wanted.stream is not None:
-            page = await store.read_stream(wanted.stream, after_version=version, limit=PAGE)
-            version = page[-1].stream_version if page else version
-        else:
-            page = await store.read_all(after=after, category=wanted.category, limit=PAGE)
-        after = max(after, page[-1].position) if len(page) == PAGE else through
-        yield [event for event in page if event.position <= through and wanted.wants(event)], min(after, through)
 
 
 def one_line(text: str, limit: int) -> str:

@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from msgspec import MsgspecError, Struct
 
 from eventstore import GENESIS, StoredEvent, log_id_in
-from service.cli.audit.export_format import Line, Manifest, NotSound, lines_of, read_manifest
 from service.cli.audit.kept_checkpoints import kept_checkpoint_options, keys_to_compare, signature_problem
 from service.cli.output import DONE, VERIFICATION_FAILED, WRONG_USAGE, Output
 from service.cli.parsing import FILE, Options, command
 from service.integrity.checkpoints import SignedCheckpoint, read_checkpoints, read_public_key
+from service.queries.export_format import Line, Manifest, NotSound, lines_of, read_manifest
 
 
 class Proof(Struct):

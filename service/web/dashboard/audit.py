@@ -1,23 +1,35 @@
 """``/operator/audit``: the log of the installation, for operators. Each look is recorded."""
 
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
 import msgspec
 from aiohttp import web
 
+from eventstore import RecordedEvent, stored_events
 from service.commands.audit import record_page_read
-from service.domain.errors import Conflict, Invalid
+from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from service.domain.times import moment
-from service.queries.audit import CATEGORIES, Filter, event_at, event_page
+from service.queries.audit import CATEGORIES, Filter, event_at, event_page, pages
+from service.queries.export_format import Line, encoded, heading
+from service.streams import JOBS
 from service.web.dashboard.page import Live, dashboard_page, fragment_html, live, see_other
-from service.web.http.app_keys import DATA, LOG_CHECK, STORE
+from service.web.http.app_keys import DATA, LOG_CHECK, REPRODUCER, STORE
+from service.web.http.forms import read_form
 from service.web.http.people import SignedIn, metadata, operator
 from service.web.http.problems import json_response
 from service.web.http.query_params import bad_query, query_param, read_whole
 from service.web.http.revocation import revocation_of
+from service.web.http.routes import VISIT
 from service.workers.checkpointing import make_checkpoint
+from service.workers.reproduction import Reproduced
 
 SHOWN = 50
 FIELDS = ("stream", "category", "type", "actor", "request", "since", "until")
 MAX_CHARACTERS = 300
+MEDIA_TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
 
 routes = web.RouteTableDef()
 
@@ -25,7 +37,7 @@ routes = web.RouteTableDef()
 @routes.get("/operator/audit")
 async def show_events(request: web.Request) -> web.Response:
     person = await operator(request)
-    fields = {name: (query_param(request, name) or "").strip()[:MAX_CHARACTERS] for name in FIELDS}
+    fields = _fields(request)
     wanted, before = _filter(fields), _position(query_param(request, "before"))
     store = request.app[STORE]
     await _record(request, person, {name: value for name, value in fields.items() if value})
@@ -89,8 +101,69 @@ async def download_checkpoint(request: web.Request) -> web.Response:
     return json_response(made, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
-async def _record(request: web.Request, person: SignedIn, filters: dict[str, str]) -> None:
-    await record_page_read(request.app[STORE], person.session_id, "audit", filters, metadata(request))
+@routes.get("/operator/audit/export")
+async def export(request: web.Request) -> web.StreamResponse:
+    """Send the chosen events as a file, oldest first, in the lines of ``docsmith audit export``."""
+    person = await operator(request)
+    fields, kind = _fields(request), query_param(request, "format") or "jsonl"
+    if kind not in MEDIA_TYPES:
+        raise bad_query("format", "is jsonl or csv")
+    wanted, personal, store = _filter(fields), query_param(request, "personal") == "true", request.app[STORE]
+    through = await store.head()
+    asked = {**fields, "format": kind, "personal": str(personal).lower(), "through": str(through)}
+    await _record(request, person, asked, page="audit export")
+    request[VISIT].is_stream = True
+    name = f'attachment; filename="docsmith-events-{through}.{kind}"'
+    response = web.StreamResponse(
+        headers={"Content-Type": MEDIA_TYPES[kind], "Content-Disposition": name, "Cache-Control": "no-store"}
+    )
+    await response.prepare(request)
+    await response.write(heading(kind))
+    async with aclosing(pages(store, wanted, through=through)) as found:
+        async for events, _ in found:
+            if events:
+                log = request.app[DATA] / "events.db"
+                await response.write(await asyncio.to_thread(_lines, log, events, kind, personal=personal))
+    await response.write_eof()
+    return response
+
+
+def _lines(log: Path, events: Sequence[RecordedEvent], kind: str, *, personal: bool) -> bytes:
+    stored = stored_events(log, [event.position for event in events])
+    rows = zip(stored, events, strict=True)
+    return b"".join(encoded(Line.of(row, event, personal=personal), kind) for row, event in rows)
+
+
+@routes.get("/operator/audit/reproduce")
+async def show_reproduce(request: web.Request) -> web.Response:
+    return _reproduce_page(request, await operator(request), query_param(request, "job") or "")
+
+
+@routes.post("/operator/audit/reproduce")
+async def reproduce(request: web.Request) -> web.Response:
+    person = await operator(request)
+    job_id = (await read_form(request)).get("job", "").removeprefix(f"{JOBS.category}-")[:MAX_CHARACTERS]
+    await _record(request, person, {"job": job_id}, page="audit reproduce")
+    try:
+        found = await request.app[REPRODUCER].reproduce(job_id)
+    except (NotFound, Unavailable) as error:
+        return _reproduce_page(request, person, job_id, error=str(error))
+    return _reproduce_page(request, person, job_id, found)
+
+
+def _reproduce_page(
+    request: web.Request, person: SignedIn, job: str, found: Reproduced | None = None, *, error: str = ""
+) -> web.Response:
+    status = 400 if error else 200
+    return dashboard_page(request, person, "audit_reproduce.html", status=status, job=job, found=found, error=error)
+
+
+async def _record(request: web.Request, person: SignedIn, filters: dict[str, str], *, page: str = "audit") -> None:
+    await record_page_read(request.app[STORE], person.session_id, page, filters, metadata(request))
+
+
+def _fields(request: web.Request) -> dict[str, str]:
+    return {name: (query_param(request, name) or "").strip()[:MAX_CHARACTERS] for name in FIELDS}
 
 
 def _filter(fields: dict[str, str]) -> Filter:

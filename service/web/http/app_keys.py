@@ -27,6 +27,7 @@ from service.workers.broadcast import Broadcast
 from service.workers.indexing.site_reports import SiteReports
 from service.workers.log_check import LogCheck
 from service.workers.replier import Replier
+from service.workers.reproduction import Reproducer
 
 STORE: web.AppKey[EventStore] = web.AppKey("STORE")
 VIEWS: web.AppKey[Views] = web.AppKey("VIEWS")
@@ -62,6 +63,7 @@ MENTION: web.AppKey[str] = web.AppKey("MENTION")
 """The name by which comments address the agent; empty: comments are not read."""
 ALLOW_PRIVATE: web.AppKey[bool] = web.AppKey("ALLOW_PRIVATE")
 """The settings allow addresses outside to be in private networks, and without encryption."""
+REPRODUCER: web.AppKey[Reproducer] = web.AppKey("REPRODUCER")
 LOG_CHECK: web.AppKey[LogCheck] = web.AppKey("LOG_CHECK")
 CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
 """The server is going down: long answers end."""

@@ -55,6 +55,12 @@ def test_first_run_needs_nothing_but_a_browser(page):
     page.get_by_text("Commit").wait_for()  # the live region has shown the pages that were read
     page.get_by_role("link", name="3", exact=True).wait_for()  # of its pages
 
+    page.get_by_role("link", name="Ask it").click()
+    page.get_by_label("Your question").fill("How do I set the delay of a retry?")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_text("retryDelaySecs").first.wait_for()
+
+    page.get_by_role("link", name="This site").click()
     page.get_by_role("link", name="Give a job").click()
     page.get_by_label("Instruction").fill('Append "Kites have a page." to index.md')
     page.get_by_role("button", name="Create the job").click()

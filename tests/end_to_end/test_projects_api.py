@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from tests.service_process import DOCS
+from tests.service_process import DOCS, service_in, write_docs
 
 
 def zipped(files=DOCS):
@@ -15,6 +15,16 @@ def zipped(files=DOCS):
         for name, content in files.items():
             archive.writestr(f"guide-main/{name}", content)
     return made.getvalue()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service of their own: with several projects, commands would no longer know which one is meant."""
+    folder = tmp_path_factory.mktemp("projects")
+    with service_in(folder) as service:
+        service.set_up(write_docs(folder / "docs"))
+        service.start()
+        yield service
 
 
 @pytest.fixture(scope="module")

@@ -231,6 +231,9 @@ def _operation(operation: Operation, operations: Sequence[Operation], schema_of:
         if operation.body_examples:
             content["examples"] = {name: {"value": value} for name, value in operation.body_examples.items()}
         made["requestBody"] = {"required": True, "content": {"application/json": content}}
+    if operation.file:
+        content = {"schema": {"type": "string", "format": "binary"}, "examples": {"file": {"value": "PK…"}}}
+        made["requestBody"] = {"required": True, "content": {operation.file: content}}
     made["responses"] = {
         **{
             str(status): _answer(answer, operation, operations, schema_of)

@@ -74,6 +74,8 @@ class Operation(Struct, frozen=True):
     description: str = ""
     body: SchemaOf = None
     body_examples: Mapping[str, Any] = {}
+    file: str = ""
+    """The media type of the file that is its body."""
     parameters: Sequence[Parameter] = ()
     """Besides those of its path."""
     errors: Mapping[int, Sequence[str]] = {}

@@ -213,6 +213,7 @@ async def create_project(request: web.Request) -> web.Response:
     {201: Answer("The project; its site is being indexed.", CheckedProjectView, example=CHECKED_EXAMPLE)},
     description=f"The body is a zip archive of at most {MAX_ARCHIVE_BYTES >> 20} MiB, sent as it is. Its files"
     " become a repository of the embedded code host. Symbolic links are left out.",
+    file="application/zip",
     parameters=(
         Parameter("name", "The project's name for people.", Name, required=True, example="Guide"),
         Parameter("docsFolder", "The folder that holds the documentation; all of it when left out.", Text),
@@ -259,7 +260,7 @@ async def show_project(request: web.Request) -> web.Response:
     {200: Answer("The project as it is now.", CheckedProjectView, example=CHECKED_EXAMPLE)},
     description="What is left out stays. The repository and its code host are asked first.",
     body=ProjectBody,
-    body_examples={"branch": {"ref": "next"}, "token": {"token": "github_pat_…"}},
+    body_examples={"folder": {"docsFolder": ""}, "token": {"token": "github_pat_…"}},
     errors=REFUSALS,
 )
 async def update_project(request: web.Request) -> web.Response:

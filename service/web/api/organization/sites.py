@@ -151,7 +151,7 @@ async def index_site(request: web.Request) -> web.Response:
     description="A public site's assistant, search and pages answer without a key. A model that costs money needs a"
     " cost bound first.",
     body=AccessBody,
-    body_examples={"open": {"public": True, "origins": ["https://docs.example.com"]}, "close": {"public": False}},
+    body_examples={"close": {"public": False}, "open": {"public": True, "origins": ["https://docs.example.com"]}},
     errors={409: ("read_only",)},
 )
 async def change_access(request: web.Request) -> web.Response:

@@ -76,7 +76,12 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def post_form(url: str, fields: dict[str, str], headers: dict[str, str] | None = None, *, site: bool = True) -> Answer:
     """The answer to a form, whatever its status."""
-    request = Request(url, urlencode(fields).encode(), {**(SAME_ORIGIN if site else {}), **(headers or {})})
+    return ask_page(url, fields, {**(SAME_ORIGIN if site else {}), **(headers or {})})
+
+
+def ask_page(url: str, fields: dict[str, str] | None, headers: dict[str, str]) -> Answer:
+    """The answer to a form, or to a request for a page where there are no fields; no redirect is followed."""
+    request = Request(url, None if fields is None else urlencode(fields).encode(), headers)
     try:
         response = build_opener(_NoRedirects).open(request, timeout=60)
     except HTTPError as error:

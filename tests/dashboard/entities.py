@@ -1,0 +1,53 @@
+"""One thing of each kind in the organization of the tests, so that every page has something to show."""
+
+import json
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from tests.service_process import Service
+
+QUESTION = "How to rotate zygomorphic certificates?"
+
+
+@dataclass
+class Entities:
+    values: dict[str, str]
+    """By the names that the parts of paths have."""
+    pull_request: str
+    """The path of its page."""
+
+
+def made(service: Service) -> Entities:
+    """Ask a question, give a job and wait for its end, and create a webhook."""
+    asked = {"fp": "anonymous", "messages": [{"role": "user", "content": QUESTION}]}
+    address = f"{service.url}/discovery/v2/assistant/{service.domain}/message"
+    answer = _posted(address, asked, service.assistant)
+    thread_id = answer.headers["X-Thread-Id"]
+    assert b"[DONE]" in answer.read()
+    jobs = f"{service.url}/v2/agent/{service.project_id}/job"
+    wanted = {"prompt": 'Append "Kites are seen." to index.md'}
+    job_id = json.load(_posted(jobs, wanted, service.admin))["id"]
+    watched = service.run("job", "watch", job_id)
+    assert watched.returncode == 0, watched.stderr
+    with urlopen(Request(f"{jobs}/{job_id}", headers=service.admin), timeout=60) as found:
+        job = json.load(found)
+    hook = _posted(f"{service.url}/v2/webhooks", {"url": "https://hooks.example/docsmith"}, service.admin)
+    values = {
+        "organizationId": service.organization_id,
+        "domain": service.domain,
+        "threadId": thread_id,
+        "jobId": job_id,
+        "keyId": service.cli("key", "list")["keys"][0]["id"],
+        "webhookId": json.load(hook)["id"],
+        "position": "1",
+        "page": "secure",
+        "operation": "listKeys",
+        "code": "unauthorized",
+    }
+    return Entities(values, urlsplit(job["prLink"]).path)
+
+
+def _posted(url: str, body: object, headers: dict[str, str]):
+    sent = {**headers, "Content-Type": "application/json"}
+    return urlopen(Request(url, json.dumps(body).encode(), sent), timeout=300)

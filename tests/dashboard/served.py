@@ -14,9 +14,17 @@ PEOPLE = ("operator", "owner", "editor", "viewer", "outsider", "nobody")
 ROLES = ("viewer", "editor", "owner")
 
 ANYONE, PERSON, VIEWER, EDITOR, OWNER, OPERATOR = "anyone", "person", *ROLES, "operator"
+READER = "reader"
+"""A member of the organization whose site it is; anyone where the site is public."""
 BELOW = "/dashboard/{organizationId}"
 LEAST = {
     "GET /": ANYONE,
+    "GET /ask/{domain}": READER,
+    "POST /ask/{domain}/feedback": READER,
+    "POST /ask/{domain}/message": READER,
+    "GET /ask/{domain}/message/{chatId}/stream": READER,
+    "POST /ask/{domain}/message/{chatId}/stop": READER,
+    "POST /ask/{domain}/search": READER,
     "GET /favicon.ico": ANYONE,
     "GET /assets/{name}": ANYONE,
     "GET /docs": ANYONE,
@@ -111,6 +119,8 @@ ELSEWHERE = {
     "POST /sign-out": "test_sign_in.py: it uses up a session",
 }
 """Routes with tests of their own, and where."""
+NUMBERS = ("position", "number")
+"""Parts of paths that are digits; the others may be hexadecimal."""
 HOSTED = "/hosted/"
 """Pages of pull requests: their address is a secret that lets anyone read (tests/web/test_pull_request_pages.py)."""
 
@@ -132,4 +142,4 @@ def _plain(path: str) -> str:
 
 def filled(path: str, **values: str) -> str:
     """The path with its parts filled in: ids that exist nowhere, unless ``values`` has them."""
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "0" * 32), path)
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "1" if found[1] in NUMBERS else "0" * 32), path)

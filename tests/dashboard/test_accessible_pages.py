@@ -12,7 +12,7 @@ NO_PAGES = {"/favicon.ico", "/assets/{name}", "/manual/images/{name}", "/sdk/{na
 PATHS = [
     path
     for method, _, path in (route.partition(" ") for route in LEAST)
-    if method == "GET" and path not in NO_PAGES and not path.endswith("/live")
+    if method == "GET" and path not in NO_PAGES and not path.endswith(("/live", "/stream", "/{number}"))
 ]
 OVERFLOW = "() => document.scrollingElement.scrollWidth - innerWidth"
 

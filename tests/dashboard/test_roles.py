@@ -3,12 +3,11 @@
 import pytest
 
 from tests.dashboard.conftest import browser
-from tests.dashboard.served import ANYONE, ELSEWHERE, LEAST, OPERATOR, PEOPLE, PERSON, ROLES, filled, served
+from tests.dashboard.served import ANYONE, ELSEWHERE, LEAST, OPERATOR, PEOPLE, PERSON, READER, ROLES, filled, served
 
 JSON = {"Accept": "application/json"}
-REFUSALS = {
-    "organization_not_found": "not found", "role_too_low": "forbidden", "operator_only": "forbidden",
-}  # fmt: skip
+REFUSALS = {"organization_not_found": "not found", "role_too_low": "forbidden", "operator_only": "forbidden"}
+READERS_REFUSALS = {**REFUSALS, "domain_not_found": "not found"}
 
 
 def test_every_route_has_a_row():
@@ -26,14 +25,15 @@ def expected(least: str, person: str) -> str:
         return "allowed" if person == "operator" else "forbidden"
     if person not in ROLES:
         return "not found"  # exactly as for an organization that does not exist
-    return "allowed" if ROLES.index(person) >= ROLES.index(least) else "forbidden"
+    return "allowed" if least == READER or ROLES.index(person) >= ROLES.index(least) else "forbidden"
 
 
 @pytest.mark.parametrize("person", PEOPLE)
 @pytest.mark.parametrize("route", LEAST)
 async def test_route_opens_for_role(service, people, route, person):
     method, _, path = route.partition(" ")
-    path = filled(path, organizationId=service.organization_id)
+    is_readers = LEAST[route] == READER
+    path = filled(path, organizationId=service.organization_id, **({"domain": service.domain} if is_readers else {}))
     async with (
         browser(service.url, people.cookies.get(person, "")) as client,
         client.request(method, path, headers=JSON, allow_redirects=False) as answer,
@@ -43,7 +43,7 @@ async def test_route_opens_for_role(service, people, route, person):
         if "/sign-in?next=" in answer.headers.get("Location", "") or problem.get("code") == "sign_in_required":
             found = "sign in"
         else:
-            found = REFUSALS.get(problem.get("code"), "allowed")
+            found = (READERS_REFUSALS if is_readers else REFUSALS).get(problem.get("code"), "allowed")
         assert found == expected(LEAST[route], person), (answer.status, problem)
 
 

@@ -205,6 +205,12 @@ def person_of_link(link: str) -> str:
     return person_id
 
 
+async def require_link(store: EventStore, person_id: str, link: str) -> None:
+    """Raise Unauthorized unless a link can be used now; nothing is recorded."""
+    wanted = SignIn("", "link", now(), _digest(link.partition(".")[2]))
+    PEOPLE.decide(wanted, (await load(store, PEOPLE, person_id)).state)
+
+
 async def sign_in(
     store: EventStore, person_id: str, session_id: str, method: SignInMethod, metadata: Metadata, *, link: str = ""
 ) -> int:

@@ -206,6 +206,16 @@ async def test_link_is_good_after_a_crash_before_its_event(here):
     assert len(await here.table.load()) == 1
 
 
+async def test_guessed_link_writes_nothing(here):
+    person_id = await here.person()
+    before = await here.store.head()
+    for link in (f"{person_id}.guess", "0123456789abcdef0123456789abcdef.guess"):
+        with pytest.raises(Unauthorized):
+            await here.exchange(link)
+    assert await here.table.load() == []
+    assert await here.store.head() == before
+
+
 async def test_full_disk_leaves_the_link(here):
     class FullTable:
         async def load(self):

@@ -6,6 +6,7 @@ another website signs anyone in by opening one.
 
 from aiohttp import hdrs, web
 
+from eventstore import Metadata
 from service.commands.people import person_of_link
 from service.domain.access.names import HTTPS_REQUIRED
 from service.domain.access.people import SignInMethod
@@ -27,7 +28,7 @@ from service.web.http.people import (
     set_session,
     signed_in,
 )
-from service.web.http.problems import ACTOR, status_of
+from service.web.http.problems import ACTOR, REQUEST_ID, status_of
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered
 
@@ -82,10 +83,11 @@ async def begin_session(
     Raises as ``Sessions.begin``.
     """
     before, sessions = known_person(request), request.app[SESSIONS]
-    request[ACTOR] = actor(person_id)
-    begun = await sessions.begin(person_id, method, device_of(request), metadata(request), link=link)
+    cause = Metadata(actor=actor(person_id), correlation_id=request[REQUEST_ID])
+    begun = await sessions.begin(person_id, method, device_of(request), cause, link=link)
     if before is not None:
         await sessions.end(before.person_id, before.session_id, metadata(request))
+    request[ACTOR] = actor(person_id)  # for the log's line, now that it is them
     response = see_other(request, safe_next(request.query.get("next", "") if next_path is None else next_path))
     set_session(response, begun)
     return response

@@ -16,7 +16,7 @@ import structlog
 from msgspec import Struct
 
 from eventstore import EventStore, Metadata
-from service.commands.people import sign_in, sign_out
+from service.commands.people import require_link, sign_in, sign_out
 from service.domain.access.people import SESSION_IDLE, SESSION_LIFETIME, SignInMethod
 from service.domain.errors import Forbidden, Unavailable
 from service.domain.times import timestamp
@@ -76,6 +76,8 @@ class Sessions:
 
         Raises Unauthorized for a link, Forbidden ``no_role`` for a person without any right, and Unavailable.
         """
+        if link:
+            await require_link(self._store, person_id, link)  # first: a guess writes nothing
         await self._people.catch_up()
         person = self._people.find(person_id)
         if person is not None and not person.is_anyone() and not link:

@@ -194,7 +194,7 @@ async def test_a_token_that_is_not_taken(either):
         await refused(
             call(replace(source, git_token_env="NONE")), Forbidden, "token_missing", "NONE, named for the token"
         )
-        await refused(call(replace(source, git_token_env="")), Forbidden, "token_missing", "No variable is named")
+        await refused(call(replace(source, git_token_env="")), Forbidden, "token_missing", "There is no token for")
 
 
 async def test_repository_that_is_not_shown_is_not_found(either):

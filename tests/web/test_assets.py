@@ -6,6 +6,7 @@ import re
 import msgspec
 from aiohttp import web
 
+from scripts.sbom import with_vendored
 from service.web.pages.assets import FOLDERS, WEB, asset_address, find_asset
 from service.web.pages.html import asset
 
@@ -26,6 +27,16 @@ def test_manifest_names_version_licence_and_source():
         assert re.fullmatch(r"https://registry\.npmjs\.org/[^\s]+\.tgz", one["source"])
         assert one["licence"]
         assert one["name"]
+
+
+def test_bill_of_materials_lists_vendored_files():
+    bill = with_vendored({"bomFormat": "CycloneDX", "components": [{"name": "aiohttp"}]}, MANIFEST)
+    assert bill["components"][0] == {"name": "aiohttp"}
+    listed = {
+        file["name"]: file["hashes"][0]["content"] for one in bill["components"][1:] for file in one["components"]
+    }
+    assert listed == {one["file"]: one["sha256"] for one in MANIFEST}
+    assert {one["purl"] for one in bill["components"][1:]} >= {"pkg:npm/htmx.org@4.0.1"}
 
 
 def test_asset_names_are_unique():

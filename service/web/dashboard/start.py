@@ -16,7 +16,7 @@ routes = web.RouteTableDef()
 
 @routes.get("/")
 async def show_start(request: web.Request) -> web.Response:
-    """Name public sites only, whoever is signed in: the page says nothing of others."""
+    """Name public sites only, to those who are signed in as well."""
     domains = request.app[PUBLIC_SITES].domains()
     return html_page(
         request,

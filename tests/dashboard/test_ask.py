@@ -1,5 +1,7 @@
 """The ask page: who may open it, and what its requests answer to whom."""
 
+import asyncio
+
 import pytest
 
 from tests.dashboard.conftest import browser
@@ -73,3 +75,29 @@ async def test_person_rates_searches_and_resumes(viewer):
     for method, last in (("GET", "stream"), ("POST", "stop")):
         async with viewer.request(method, f"{PATH}/message/c1/{last}") as response:
             assert response.status == 204
+
+
+async def test_public_site_answers_everyone_within_its_limits(service, outsider, nobody):
+    command = ("site", "update", "kite", "--public", "--origin", "https://docs.example.com")
+    try:
+        await asyncio.to_thread(service.cli, *command)
+        for client in (nobody, outsider):
+            while (found := await asked(client))[0] != 200:  # known a moment later
+                assert found[0] in (401, 404)
+            async with client.post(f"{PATH}/message", json=question("How do I install Kite?")) as response:
+                assert response.headers["RateLimit-Policy"].startswith('"public-address";q=60;')
+            async with client.get(PATH) as response:
+                text = await response.text()
+            assert service.organization_id not in text
+            assert (await asked(client, **{"Sec-Fetch-Site": "cross-site"}))[0] == 403
+    finally:
+        await asyncio.to_thread(service.cli, "site", "update", "kite", "--private")
+
+
+async def test_person_is_one_reader_by_any_name(viewer):
+    left = []
+    for fp in ("one", "two"):
+        async with viewer.post(f"{PATH}/message", json={**question("How do I install Kite?"), "fp": fp}) as response:
+            assert response.headers["RateLimit-Policy"].startswith('"reader";q=20;')
+            left.append(int(response.headers["RateLimit"].split("r=")[1].split(";")[0]))
+    assert left[1] == left[0] - 1

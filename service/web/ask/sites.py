@@ -1,4 +1,4 @@
-"""Who may ask a site on its page: people of its organization, and everyone where it is public."""
+"""The people who may ask a site on its page: those of its organization, and everyone where it is public."""
 
 from typing import Literal
 

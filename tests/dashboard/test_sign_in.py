@@ -209,3 +209,11 @@ async def test_link_works_once_across_kills(tmp_path, number):
         assert post_form(f"{service.url}/sign-in", {"link": link}).status == 401
         assert sign_in(service.url, service.cli("login")["link"])
         assert service.cli("audit", "verify")
+
+
+async def test_sign_in_page_says_that_there_is_no_provider(nobody):
+    async with nobody.get("/sign-in/oidc", allow_redirects=False) as answer:
+        text = await answer.text()
+    assert answer.status == 404
+    assert "No identity provider signs people in here" in text
+    assert 'name="link"' in text

@@ -50,11 +50,13 @@ class Kept(Struct, frozen=True, array_like=True):
 
 @routes.get("/sign-in/oidc")
 async def begin(request: web.Request) -> web.Response:
-    """Send the browser to the provider."""
-    require_sign_in_by(request)
-    provider = _provider(request)
+    """Send the browser to the provider, or say on the sign-in page why not."""
     attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
-    url = await provider.authorization_url(attempt, redirect_url(request))
+    try:
+        require_sign_in_by(request)
+        url = await _provider(request).authorization_url(attempt, redirect_url(request))
+    except ServiceError as error:
+        return sign_in_page(request, error=error)
     kept = Kept(attempt.state, attempt.nonce, attempt.verifier, safe_next(request.query.get("next", "")[:MAX_NEXT]))
     response = web.Response(status=303, headers={"Location": url, "Cache-Control": "no-store"})
     _set(response, msgspec.json.encode(kept).hex(), COOKIE_SECONDS)

@@ -28,6 +28,15 @@ from tests.service_process import Service, service_in, write_docs
 
 COOKIE = "__Host-docsmith"
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+AWAY = {
+    "DOCSMITH_AGENT__MODEL": "builtin",
+    "DOCSMITH_ASSISTANT__MODEL": "builtin",
+    "DOCSMITH_MODELS__AWAY__MODEL": "openai/gpt-5.2",
+    "DOCSMITH_MODELS__AWAY__API_BASE": "http://127.0.0.1:1/v1",
+    "DOCSMITH_MODELS__AWAY__API_KEY_ENV": "AWAY_KEY",
+    "AWAY_KEY": "sk-away",
+}
+"""A model whose provider is out of reach: a job that names it waits."""
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
@@ -93,7 +102,7 @@ def ask_page(url: str, fields: dict[str, str] | None, headers: dict[str, str]) -
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("dashboard")
-    with service_in(folder) as service:
+    with service_in(folder, AWAY) as service:
         service.set_up(write_docs(folder / "docs"))
         service.start()
         yield service

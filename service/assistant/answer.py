@@ -16,7 +16,6 @@ from itertools import islice
 
 from msgspec import Struct
 
-from service.assistant import suggestions
 from service.assistant.context import fitting, last_messages, mark_for, messages_for, passage_cost, passages_room
 from service.assistant.failures import (
     ModelFailed,
@@ -36,7 +35,6 @@ from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Questio
 from service.assistant.sentence_checks.live import LiveChecks
 from service.assistant.sentence_checks.withheld import CodeWithholder
 from service.assistant.showing.answer_text import AnswerText
-from service.assistant.suggestions import Suggestion, page_of
 from service.assistant.transcript import Transcript
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
@@ -50,6 +48,8 @@ from service.domain.threads.replies import (
     ReplyDone,
     ReplyWaiting,
 )
+from service.markup import suggestions
+from service.markup.suggestions import Suggestion, page_of
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
     AssistantMessage,

@@ -23,11 +23,11 @@ from string import Template
 from msgspec.structs import replace
 
 from service.assistant.question import Exchange
-from service.assistant.suggestions import INFO
 from service.domain.threads.threads import ContextItem
 from service.domain.tokens import SAFETY, tokens_in
 from service.markup.fences import without_fences
 from service.markup.languages.detection import NAMES
+from service.markup.suggestions import INFO
 from service.ports.context_budget import ContextBudget
 from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
 from service.ports.search_index import Section

@@ -8,7 +8,6 @@ import click
 
 from eventstore import Metadata
 from service.assistant.question import AnswerSettings
-from service.assistant.suggestions import parted
 from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime
@@ -17,6 +16,7 @@ from service.commands.threads import PostedMessage, post_message, start_thread
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyWaiting, SearchFinished, TextDelta
 from service.domain.threads.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage
+from service.markup.suggestions import parted
 from service.queries.projects import project_of_domain
 from service.runtime.system import cli_actor, new_id, now
 from service.views.jobs import JobUsage

@@ -16,11 +16,11 @@ from service.assistant.context import clip, passage_cost
 from service.assistant.finding.found import FoundPassages
 from service.assistant.question import AnswerSettings, Question
 from service.assistant.sentence_checks.passages import GivenPassage
-from service.assistant.suggestions import page_of
 from service.domain.search import QueryWord, Source
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.replies import SearchFinished, SearchHit
 from service.markup.languages.detection import known_language
+from service.markup.suggestions import page_of
 from service.ports.model import Passage
 from service.ports.search_index import Material, MaterialRequest, Page, SearchIndex, Section
 

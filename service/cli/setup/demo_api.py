@@ -12,8 +12,8 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
-from service.assistant.suggestions import BEGIN, END
 from service.domain.errors import ServiceError
+from service.markup.suggestions import BEGIN, END
 from service.views.jobs import JobView
 from service.views.projects import ProjectView
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import cast
 
 from aiohttp import web
@@ -13,6 +14,7 @@ from service.domain.errors import NotFound
 from service.domain.events import GONE
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller
+from service.markup.suggestions import Suggestion, parted
 from service.queries.projects import get_project
 from service.queries.questions import (
     FIRST,
@@ -84,6 +86,7 @@ class ShownMessage(Struct, frozen=True):
 
     message: TranscriptMessage
     html: Markup
+    suggestions: Sequence[Suggestion] = ()
 
 
 @routes.get(CONVERSATION_PATH)
@@ -126,14 +129,17 @@ async def find_conversation(request: web.Request, person: Member) -> tuple[Proje
 
 
 def _shown(messages: tuple[TranscriptMessage, ...]) -> list[ShownMessage]:
-    return [ShownMessage(one, _html(one)) for one in messages]
+    shown = []
+    for one in messages:
+        text, suggestions = parted(one.content) if one.role == "assistant" else (one.content, [])
+        shown.append(ShownMessage(one, _html(one, text), suggestions))
+    return shown
 
 
-def _html(message: TranscriptMessage) -> Markup:
+def _html(message: TranscriptMessage, text: str) -> Markup:
     """Return an answer's text as HTML. Its citations lead to the list of its sources; links within the documentation
     site are shown as text, since they are not addresses here.
     """
-    text = message.content
     if message.role == "user" or len(text) > MAX_RENDERED:
         return Markup('<pre class="words">{}</pre>').format(visible(text))
     cited = {str(source.number) for source in message.sources}

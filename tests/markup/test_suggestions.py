@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.assistant.suggestions import Suggestion, block, parted
+from service.markup.suggestions import Suggestion, block, parted
 
 PAGES = [Suggestion("Install", "/install"), Suggestion("First steps (quick)", "/first")]
 

@@ -80,6 +80,9 @@ async def test_assistant_key_for_web_pages_needs_reader_tokens(owner, path):
     async with owner.post(path, data=fields) as answer:
         assert answer.status == 200
         assert "https://docs.example.com, https://*.example.org" in await answer.text()
+        tag = html.unescape(await answer.text())
+        assert 'sdk/assistant.js";' in tag
+        assert re.search(r'createAssistant\({ site: "kite", key: "docsmith_dsc_[0-9A-Za-z]{36}" }\);', tag)
     async with owner.get(f"{path}/{fields['id']}") as page:
         assert "Require reader tokens" not in await page.text()
 

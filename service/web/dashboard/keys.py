@@ -1,5 +1,6 @@
 """``/dashboard/{organizationId}/keys``: an organization's keys, for its owners. A new one is shown once."""
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import get_args
@@ -24,6 +25,7 @@ from service.web.http.forms import new_id_of, read_form
 from service.web.http.hosts import NAMES
 from service.web.http.people import Member, member, metadata
 from service.web.http.query_params import id_cursor
+from service.web.pages.rendering import rendered
 
 SHOWN = 50
 MAX_DOMAINS = 200
@@ -87,7 +89,8 @@ async def create(request: web.Request) -> web.Response:
     except Conflict:
         raise Conflict("This key was created before, and is shown only once. Revoke it, and create another.") from None
     examples = await _examples(request, viewer.organization_id, created)
-    return dashboard_page(request, viewer, "key_created.html", key=created, examples=examples, scopes=SCOPES)
+    tag = _tag(request, created)
+    return dashboard_page(request, viewer, "key_created.html", key=created, examples=examples, scopes=SCOPES, tag=tag)
 
 
 @routes.get("/dashboard/{organizationId}/keys/{keyId:[0-9a-f]{32}}")
@@ -213,6 +216,13 @@ async def _examples(request: web.Request, organization_id: str, key: CreatedKeyV
         Example(f"Search {domain}", f"curl -sS {search} {sends} -d '{SEARCH}'"),
         Example(f"Ask {domain}", f"curl -sSN {ask} {sends} -d '{QUESTION}'"),
     ]
+
+
+def _tag(request: web.Request, key: CreatedKeyView) -> str:
+    """Return the lines that ask the key's site from a web page; empty for a key that none may use."""
+    if key.kind != "assistant" or key.use == "server":
+        return ""
+    return rendered("key_tag.html", base=address(request), site=json.dumps(key.domains[0]), key=json.dumps(key.token))
 
 
 def address(request: web.Request) -> str:

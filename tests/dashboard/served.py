@@ -125,7 +125,7 @@ ELSEWHERE = {
 NUMBERS = ("position", "number")
 """Parts of paths that are digits; the others may be hexadecimal."""
 HOSTED = "/hosted/"
-"""Pages of pull requests: their address is a secret that lets anyone read (tests/web/test_pull_request_pages.py)."""
+"""Pages of pull requests: their address is a secret that lets anyone read (test_pull_requests.py)."""
 
 
 def served() -> list[str]:

@@ -2,10 +2,7 @@
 // The types are in assistant.d.ts. Nothing here touches the document.
 
 const FENCE = "```suggestions";
-const MAX_THREADS = 20;
-const MAX_MESSAGES = 60;
-const MAX_PASSAGE = 2000;
-const MAX_SELECTION = 50_000;
+const [MAX_THREADS, MAX_MESSAGES, MAX_PASSAGE, MAX_SELECTION] = [20, 60, 2_000, 50_000];
 const NO_RAW = { raw: "", tail: "", fence: -1 };
 const RECONNECTS = 6;
 const TOKEN_MARGIN = 30_000;
@@ -16,9 +13,7 @@ export const initialState = Object.freeze({
 
 /** Server-sent events from text in any pieces: `push` returns the data of each event that is complete. */
 export class EventParser {
-  #rest = "";
-  #seen = 0;
-  #data = [];
+  #rest = ""; #seen = 0; #data = [];
 
   push(text) {
     const events = [];
@@ -89,7 +84,7 @@ function blankReply() {
   };
 }
 
-const lastOf = (state) => state.messages[state.messages.length - 1] || {};
+const lastOf = (state) => state.messages.at(-1) || {};
 
 function withReply(state, change) {
   const last = lastOf(state);
@@ -182,31 +177,17 @@ async function errorOf(response) {
 const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
 
 function defaultStorage() {
-  try {
-    return globalThis.sessionStorage ?? null;
-  } catch {
-    return null; // a page without storage
-  }
+  try { return globalThis.sessionStorage ?? null; } catch { return null; } // a page without storage
 }
 
-export function createAssistant(options) {
-  return new Assistant(options);
-}
+export const createAssistant = (options) => new Assistant(options);
 
 class Assistant {
-  #options;
-  #urls;
-  #storage;
-  #fetch;
+  #options; #urls; #storage; #fetch;
   #state = initialState;
-  #listeners = new Set();
-  #hooks = new Map();
-  #context = {};
-  #threads = [];
-  #reader = "";
-  #token = null;
-  #call = null;
-  #wake = null;
+  #listeners = new Set(); #hooks = new Map();
+  #context = {}; #threads = []; #reader = "";
+  #token = null; #call = null; #wake = null;
 
   constructor(options) {
     const { site, server = new URL("..", import.meta.url).href.replace(/\/$/, "") } = options;
@@ -373,8 +354,7 @@ class Assistant {
     const parser = new EventParser();
     for (;;) {
       const { done, value } = await reader.read().catch(() => ({ done: true }));
-      if (!isOurs()) return false;
-      if (done) return false;
+      if (done || !isOurs()) return false;
       for (const data of parser.push(decoder.decode(value, { stream: true }))) {
         if (data === "[DONE]") return true;
         this.#apply({ type: "chunk", chunk: parsed(data) });
@@ -514,9 +494,5 @@ class Assistant {
 }
 
 function parsed(data) {
-  try {
-    return JSON.parse(data) ?? {};
-  } catch {
-    return {};
-  }
+  try { return JSON.parse(data) ?? {}; } catch { return {}; }
 }

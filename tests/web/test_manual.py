@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from yarl import URL
 
 from service.markup.slugs import slug
-from service.runtime.settings import ModelSection, Settings
+from service.runtime.settings import ModelSection, OidcSection, Settings
 from service.web.http import errors
 from service.web.http.entrance import Entrance
 from service.web.pages import manual, pull_requests, reference
@@ -56,12 +56,12 @@ def test_a_page_has_a_title_and_a_description(page):
     assert found[1] == found[2]
 
 
-SECTIONS = {**typing.get_type_hints(Settings), "models": ModelSection}
+SECTIONS = {**typing.get_type_hints(Settings), "models": ModelSection, "sign_in": OidcSection}
 
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_the_manual_lists_each_setting_and_its_default(name):
-    heading = "models.NAME" if name == "models" else name
+    heading = {"models": "models.NAME", "sign_in": "sign_in.oidc"}.get(name, name)
     section = (MANUAL / "configuration.md").read_text("utf-8").split(f"## `[{heading}]`\n")[1].split("\n## ")[0]
     listed = dict(re.findall(r"^\| `(\w+)` \| (.+?) \| .+\. \|$", section, re.MULTILINE))
     assert listed == {field.name: default_of(field) for field in msgspec.structs.fields(SECTIONS[name])}

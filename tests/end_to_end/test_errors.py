@@ -191,7 +191,7 @@ async def test_wrong_method_names_the_allowed_ones(http, service):
     assert headers["Allow"] == "POST"
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/v3/assistant/kite/message", "/healthz/"])
+@pytest.mark.parametrize("path", ["/nothing", "/v3/assistant/kite/message", "/healthz/"])
 async def test_nothing_there(http, service, path):
     await refused(http, service, 404, "not_found", "GET", service.url + path)
 

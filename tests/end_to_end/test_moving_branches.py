@@ -120,7 +120,7 @@ async def test_message_merges_main_into_the_pull_request(http, serving, provider
     await job_events(http, serving, job["id"])
     theirs = await asyncio.to_thread(lambda: clone("main", "install.md", "It needs 21 MB.\n"))
     async with http.get((await get_job(http, serving, job["id"]))["prLink"]) as response:
-        assert "Send the job a message" in await response.text()
+        assert "send it a message such as “Merge main”" in await response.text()
     resolve(provider, "It needs 21 to 25 MB.\n")
     url = f"{serving.url}/v2/agent/{serving.project_id}/job/{job['id']}/message"
     async with http.post(url, json={"prompt": "Merge main"}, headers=serving.admin) as response:

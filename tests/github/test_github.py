@@ -65,12 +65,12 @@ class CheckedClient(ApiClient):
         self.description, self.base = description, base
         self.sent: list[ApiRequest] = []
 
-    async def send(self, request: ApiRequest) -> ApiAnswer:
+    async def send(self, request: ApiRequest, *, guarded: bool = False) -> ApiAnswer:
         self.sent.append(request)
         if request.url.endswith("/graphql"):  # not in the description of the REST API, nor in the emulator
-            return await super().send(request)
+            return await super().send(request, guarded=guarded)
         self.description.validate_request(Sent(request, self.base))
-        return await super().send(request)
+        return await super().send(request, guarded=guarded)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     "path": ("PAGE", "a page's path, from a search result"),
 }
 """Placeholders of the page's commands, by their names in the address or the body: variable and meaning."""
-FILES = {"uploadProject": ("application/zip", "docs.zip")}
+FILES = {"uploadProject": ("application/octet-stream", "docs.zip")}
 """Operations whose body is a file: its type, and a name for it. They are not tried from their page."""
 KEY = "DOCSMITH_KEY"
 """The variable of the key in the page's commands."""

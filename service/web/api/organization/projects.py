@@ -61,7 +61,7 @@ Name = Annotated[str, Meta(max_length=200)]
 Names = Annotated[tuple[Name, ...], Meta(max_length=20)]
 
 
-class ContextBody(Struct, frozen=True):
+class ContextRepositoryBody(Struct, frozen=True):
     """A repository that the agent may read."""
 
     name: Annotated[Name, described("Its name: to the agent its files are @name/….")]
@@ -92,7 +92,7 @@ class NewProjectBody(Struct, frozen=True, rename="camel"):
     labels: Annotated[Names, described("For each pull request.")] = ()
     reviewers: Annotated[Names, described("Who is asked to review each pull request.")] = ()
     contexts: Annotated[
-        Annotated[tuple[ContextBody, ...], Meta(max_length=20)], described("Repositories that the agent reads.")
+        Annotated[tuple[ContextRepositoryBody, ...], Meta(max_length=20)], described("Repositories that the agent reads.")
     ] = ()
 
 
@@ -111,7 +111,7 @@ class ProjectBody(Struct, frozen=True, rename="camel"):
     labels: Annotated[Names | None, described("For each pull request; instead of those so far.")] = None
     reviewers: Annotated[Names | None, described("Who is asked to review; instead of those so far.")] = None
     contexts: Annotated[
-        Annotated[tuple[ContextBody, ...], Meta(max_length=20)] | None,
+        Annotated[tuple[ContextRepositoryBody, ...], Meta(max_length=20)] | None,
         described("Repositories that the agent reads; all from now on."),
     ] = None
 
@@ -213,7 +213,7 @@ async def create_project(request: web.Request) -> web.Response:
     {201: Answer("The project; its site is being indexed.", CheckedProjectView, example=CHECKED_EXAMPLE)},
     description=f"The body is a zip archive of at most {MAX_ARCHIVE_BYTES >> 20} MiB, sent as it is. Its files"
     " become a repository of the embedded code host. Symbolic links are left out.",
-    file="application/zip",
+    file="application/octet-stream",
     parameters=(
         Parameter("name", "The project's name for people.", Name, required=True, example="Guide"),
         Parameter("docsFolder", "The folder that holds the documentation; all of it when left out.", Text),
@@ -272,7 +272,7 @@ async def update_project(request: web.Request) -> web.Response:
     return json_response(await _checked(request, done))
 
 
-def _contexts(bodies: tuple[ContextBody, ...]) -> tuple[NamedContext, ...]:
+def _contexts(bodies: tuple[ContextRepositoryBody, ...]) -> tuple[NamedContext, ...]:
     return tuple(NamedContext(one.name, one.repository, one.ref, one.public) for one in bodies)
 
 

@@ -65,8 +65,8 @@ def test_a_folder_of_a_newer_program_is_refused(service, name):
         told = service.run(*command)
         assert (told.returncode, told.stderr) == (
             1,
-            f"docsmith: {name} is of version {version + 1}, made by a newer program than this one, which knows versions "
-            f"up to {version}; use the newer one\n",
+            f"docsmith: {name} is of version {version + 1}, made by a newer program than this one, which knows "
+            f"versions up to {version}; use the newer one\n",
         )
     assert len((service.data / name).read_bytes()) == len(before)
 

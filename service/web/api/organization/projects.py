@@ -92,7 +92,8 @@ class NewProjectBody(Struct, frozen=True, rename="camel"):
     labels: Annotated[Names, described("For each pull request.")] = ()
     reviewers: Annotated[Names, described("Who is asked to review each pull request.")] = ()
     contexts: Annotated[
-        Annotated[tuple[ContextRepositoryBody, ...], Meta(max_length=20)], described("Repositories that the agent reads.")
+        Annotated[tuple[ContextRepositoryBody, ...], Meta(max_length=20)],
+        described("Repositories that the agent reads."),
     ] = ()
 
 

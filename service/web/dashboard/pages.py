@@ -1,30 +1,11 @@
 """The modules of the dashboard's pages, a line each."""
 
-from service.web.dashboard import (
-    account,
-    analytics,
-    audit,
-    gaps,
-    health,
-    identity_provider,
-    job,
-    jobs,
-    keys,
-    organizations,
-    overview,
-    passages,
-    passkeys,
-    people,
-    projects,
-    questions,
-    settings,
-    sign_in,
-    site_checks,
-    sites,
-    start,
-    usage,
-    webhooks,
-)
+from service.web.dashboard import keys, overview, people, start, usage, webhooks
+from service.web.dashboard.agent import job, jobs
+from service.web.dashboard.documentation import projects, site_checks, sites
+from service.web.dashboard.operators import audit, health, organizations, settings
+from service.web.dashboard.readers import analytics, gaps, passages, questions
+from service.web.dashboard.signing_in import account, identity_provider, passkeys, sign_in
 
 MODULES = (
     account,

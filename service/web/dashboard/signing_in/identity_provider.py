@@ -15,8 +15,8 @@ from service.commands.credentials import person_of_account, unlink_account
 from service.domain.errors import Forbidden, NotFound, ServiceError
 from service.ports.sign_in import Attempt, IdentityProvider
 from service.web.dashboard.page import see_other
-from service.web.dashboard.passkeys import origin_of
-from service.web.dashboard.sign_in import begin_session, sign_in_page
+from service.web.dashboard.signing_in.passkeys import origin_of
+from service.web.dashboard.signing_in.sign_in import begin_session, sign_in_page
 from service.web.http.app_keys import ADMITS, IDENTITY_PROVIDER, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.hosts import NAMES, require_sign_in_by

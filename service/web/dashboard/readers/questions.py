@@ -29,7 +29,7 @@ from service.streams import THREADS
 from service.views.projects import ProjectView
 from service.views.questions import TranscriptMessage, TranscriptView
 from service.web.dashboard.page import dashboard_page, see_other
-from service.web.dashboard.periods import DAYS, choice, filters_of, place, record_read
+from service.web.dashboard.readers.periods import DAYS, choice, filters_of, place, record_read
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.people import Member, member, metadata
 from service.web.pages.rendering import safe_markdown, visible

@@ -19,7 +19,7 @@ from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.runtime.processes import run_in_child
 from service.views.projects import ProjectView
-from service.web.dashboard.jobs import root_of_page
+from service.web.dashboard.agent.jobs import root_of_page
 from service.web.dashboard.page import Live, dashboard_page, live, see_other
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.forms import read_form

@@ -7,8 +7,8 @@ from service.queries.keys import key_names
 from service.queries.questions import catch_up_questions
 from service.runtime.system import now
 from service.web.dashboard.page import dashboard_page
-from service.web.dashboard.periods import DAYS, filters_of
-from service.web.dashboard.questions import CALLERS
+from service.web.dashboard.readers.periods import DAYS, filters_of
+from service.web.dashboard.readers.questions import CALLERS
 from service.web.http.app_keys import INDEX, STORE, VIEWS
 from service.web.http.people import member
 

@@ -12,8 +12,8 @@ from service.queries.questions import catch_up_questions
 from service.views.projects import ProjectView
 from service.views.questions import SourceView
 from service.web.dashboard.page import dashboard_page
-from service.web.dashboard.periods import record_read
-from service.web.dashboard.questions import CONVERSATION_PATH, find_conversation
+from service.web.dashboard.readers.periods import record_read
+from service.web.dashboard.readers.questions import CONVERSATION_PATH, find_conversation
 from service.web.http.app_keys import DOCS_SOURCE, STORE, VIEWS
 from service.web.http.hosted import PAGE_TURNS
 from service.web.http.people import member

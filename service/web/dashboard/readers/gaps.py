@@ -10,7 +10,7 @@ from service.queries.gaps import GapQuery, job_key
 from service.queries.projects import get_project
 from service.queries.questions import catch_up_questions
 from service.web.dashboard.page import dashboard_page, see_other
-from service.web.dashboard.periods import DAYS, Filters, filters_of, place, record_read
+from service.web.dashboard.readers.periods import DAYS, Filters, filters_of, place, record_read
 from service.web.http.app_keys import GAP_READER, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.limits import metered_for_person

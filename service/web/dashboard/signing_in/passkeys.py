@@ -12,7 +12,7 @@ from service.domain.errors import Forbidden
 from service.ports.sign_in import Origin
 from service.queries.credentials import known_credentials
 from service.web.dashboard.page import see_other
-from service.web.dashboard.sign_in import begin_session
+from service.web.dashboard.signing_in.sign_in import begin_session
 from service.web.http.app_keys import PASSKEYS, STORE
 from service.web.http.hosts import NAMES, require_same_origin, require_sign_in_by
 from service.web.http.people import actor, metadata, signed_in

@@ -16,8 +16,8 @@ from service.retrieval.search.explained import explained
 from service.runtime.shares import Shares
 from service.views.sites import SiteReportView
 from service.web.api.organization.sites import site_of
+from service.web.dashboard.documentation.sites import SITE
 from service.web.dashboard.page import dashboard_page
-from service.web.dashboard.sites import SITE
 from service.web.http.app_keys import INDEX, SITE_REPORTS
 from service.web.http.forms import read_form
 from service.web.http.people import Member, member

@@ -1,0 +1,1 @@
+"""Projects and the sites that are made from them."""

@@ -1,0 +1,1 @@
+"""What readers ask: questions, their sources, gaps and analytics."""

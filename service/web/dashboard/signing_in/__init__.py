@@ -1,0 +1,1 @@
+"""Sign in, with its ways, and a person's own account."""

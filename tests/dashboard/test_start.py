@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.dashboard.conftest import browser, invite, sign_in
+
 
 async def test_start_page_names_no_private_site(service, nobody, owner):
     for client in (nobody, owner):
@@ -51,8 +53,10 @@ async def test_dashboard_leads_to_the_one_organization(service, viewer):
         assert "<script>" not in text
 
 
-async def test_operator_without_organization_is_led_to_create_one(operator):
-    text = await (await operator.get("/dashboard")).text()
+async def test_operator_without_organization_is_led_to_create_one(service):
+    _, link = await invite(service.data, email="new-operator@example.com", is_operator=True)
+    async with browser(service.url, sign_in(service.url, link)) as operator:
+        text = await (await operator.get("/dashboard")).text()
     assert 'href="./operator/organizations"' in text
 
 

@@ -5,7 +5,7 @@ import pytest
 from service.adapters.builtin import question_words, quotable
 from service.adapters.builtin.editing import forms as builtin_forms
 from service.agent.tools.matches import find_text
-from service.assistant import context, suggestions
+from service.assistant import context
 from service.assistant.addresses import KnownAddresses
 from service.assistant.finding import query
 from service.assistant.sentence_checks.checker import SentenceChecker
@@ -14,6 +14,7 @@ from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.withheld import CodeReader
 from service.assistant.showing.answer_text import AnswerText
 from service.domain.threads.question_normalization import wording
+from service.markup import suggestions
 from service.markup.prose import words_of
 from tests.hostile.growth import assert_linear
 

@@ -185,7 +185,7 @@ def _rows(
 ) -> tuple[int, dict[tuple[Any, ...], dict[str, Any]]]:
     """A page of a table's rows by their keys, and the position that they are of."""
     with closing(connect_offline(file)) as db:
-        info = db.execute(f'PRAGMA table_info("{table}")').fetchall()
+        info = db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()  # with generated columns, as * has them
         key = [f'"{row[1]}"' for row in sorted(info, key=lambda row: row[5]) if row[5]] or ["rowid"]
         keys, marks = ", ".join(key), ", ".join("?" * len(key))
         db.execute("BEGIN")  # the position is of these rows

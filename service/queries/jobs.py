@@ -230,10 +230,10 @@ def _waiting(row: sqlite3.Row, queue_position: int | None) -> JobWaitView | None
 
 
 async def _view(views: Views, row: sqlite3.Row, slots: JobSlots) -> JobView:
-    return job_view(row, await _queue_position(views, row, slots))
+    return job_view(row, await queue_position(views, row, slots))
 
 
-async def _queue_position(views: Views, row: sqlite3.Row, slots: JobSlots) -> int | None:
+async def queue_position(views: Views, row: sqlite3.Row, slots: JobSlots) -> int | None:
     """Return its place among all jobs that wait, from 1; None when it does not wait, or only to be taken up at once."""
     if row["waiting_since"] is None:
         return None
@@ -302,7 +302,7 @@ class JobReader:
     """
 
     def __init__(self, store: EventStore, views: Views, slots: JobSlots) -> None:
-        self._store, self._views, self._slots = store, views, slots
+        self._store, self._views, self.slots = store, views, slots
         self._position = 0
         self._ended: OrderedDict[str, ReadJob] = OrderedDict()
         self._changes = 0
@@ -341,7 +341,7 @@ class JobReader:
         )
         if row is None:
             raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
-        job = ReadJob(row, await _view(self._views, row, self._slots))
+        job = ReadJob(row, await _view(self._views, row, self.slots))
         if row["status"] != "active" and changes == self._changes:
             self._ended[job_id] = job
             if len(self._ended) > MAX_IN_MEMORY:
@@ -359,5 +359,5 @@ class JobReader:
     ) -> JobList:
         """Return some of a project's jobs, as ``list_jobs``."""
         return await list_jobs(
-            self._views, project_id, self._slots, limit=limit, before=before, status=status, archived=archived
+            self._views, project_id, self.slots, limit=limit, before=before, status=status, archived=archived
         )

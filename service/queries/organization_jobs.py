@@ -6,25 +6,16 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from eventstore import Views
 from service.domain.errors import NotFound
-from service.queries.jobs import job_view
-from service.views.jobs import JobView
+from service.domain.times import timestamp
+from service.queries.jobs import JobSlots, job_view, queue_position
+from service.views.jobs import JobState, JobView, ListedJobView, OrganizationJobList
+from service.views.overview import MAX_COUNTED
 
 JobFilter = Literal["active", "review", "needs_input", "failed", "completed"]
-JobState = Literal[
-    "running",
-    "queued",
-    "waiting",
-    "review",
-    "merged",
-    "closed",
-    "nothing_changed",
-    "needs_input",
-    "failed",
-    "cancelled",
-]
 
 _WHERE: Mapping[JobFilter, str] = {
     "active": "status = 'active'",
@@ -34,7 +25,6 @@ _WHERE: Mapping[JobFilter, str] = {
     "completed": "status = 'completed'",
 }
 FILTERS = tuple(_WHERE)
-MAX_COUNTED = 1_000
 
 
 class ListedJob(Struct, frozen=True):
@@ -54,10 +44,24 @@ class ListedJob(Struct, frozen=True):
         """The seconds that its last round took; None while it lasts."""
         return None if self.ended_at is None else (self.ended_at - self.began_at).total_seconds()
 
+    @property
+    def view(self) -> ListedJobView:
+        return ListedJobView(
+            **asdict(self.job),
+            project_id=self.project_id,
+            state=self.state,
+            began_at=timestamp(self.began_at),
+            requested_by=self.requested_by,
+        )
+
 
 class ListedJobs(Struct, frozen=True):
     jobs: list[ListedJob]
     next_cursor: str | None
+
+    @property
+    def view(self) -> OrganizationJobList:
+        return OrganizationJobList(tuple(one.view for one in self.jobs), self.next_cursor)
 
 
 async def list_organization_jobs(
@@ -83,6 +87,16 @@ async def list_organization_jobs(
     )
     listed = [listed_job(row) for row in rows[:limit]]
     return ListedJobs(listed, listed[-1].job.id if len(rows) > limit else None)
+
+
+async def with_queue_positions(views: Views, listed: ListedJobs, slots: JobSlots) -> ListedJobs:
+    """Return the same jobs with the places of those that wait for others to end."""
+
+    async def placed(one: ListedJob) -> ListedJob:
+        row = await views.query_one("SELECT * FROM jobs WHERE id = ?", (one.job.id,)) if one.state == "queued" else None
+        return listed_job(row, await queue_position(views, row, slots)) if row is not None else one
+
+    return ListedJobs([await placed(one) for one in listed.jobs], listed.next_cursor)
 
 
 async def count_organization_jobs(views: Views, organization_id: str) -> dict[JobFilter, int]:
@@ -113,8 +127,9 @@ async def project_of_job(views: Views, organization_id: str, job_id: str) -> str
     return str(row[0])
 
 
-def listed_job(row: sqlite3.Row) -> ListedJob:
-    view = job_view(row)
+def listed_job(row: sqlite3.Row, place: int | None = None) -> ListedJob:
+    """Return a job of a list; ``place``: its position in the queue."""
+    view = job_view(row, place)
     ended = datetime.fromisoformat(row["ended_at"]) if row["ended_at"] else None
     state = _state(view, is_queued=row["waiting_since"] is not None)
     return ListedJob(view, row["project_id"], state, datetime.fromisoformat(row["began_at"]), ended, row["created_by"])
@@ -122,7 +137,8 @@ def listed_job(row: sqlite3.Row) -> ListedJob:
 
 def _state(job: JobView, *, is_queued: bool) -> JobState:
     if job.status == "active":
-        return "waiting" if job.waiting else "queued" if is_queued else "running"
+        waits = job.waiting is not None and job.waiting.waits_for != "turn"
+        return "waiting" if waits else "queued" if is_queued else "running"
     if job.failure is not None:
         return "cancelled" if job.failure.code == "cancelled" else "failed"
     match job.outcome:

@@ -9,6 +9,18 @@ from service.views.fields import Timestamp, Url, described
 
 PullRequestState = Literal["open", "merged", "closed"]
 Outcome = Literal["pull_request", "nothing_changed", "needs_input", "failed"]
+JobState = Literal[
+    "running",
+    "queued",
+    "waiting",
+    "review",
+    "merged",
+    "closed",
+    "nothing_changed",
+    "needs_input",
+    "failed",
+    "cancelled",
+]
 
 
 class JobSource(Struct, frozen=True):
@@ -109,6 +121,30 @@ class JobList(Struct, frozen=True, rename="camel"):
     """Some of a project's jobs."""
 
     jobs: Annotated[list[JobView], described("The newest first.")]
+    next_cursor: Annotated[
+        str | None, described("Send it back as `cursor` for the next ones; null when there are none.")
+    ]
+
+
+class ListedJobView(JobView, frozen=True, rename="camel", kw_only=True):
+    """A job among those of an organization."""
+
+    project_id: Annotated[str, described("The project that it belongs to.")]
+    state: Annotated[
+        JobState,
+        described("Its status in more detail. `review`: its pull request is open, as far as the service knows."),
+    ]
+    began_at: Annotated[Timestamp, described("When its last round began.")]
+    requested_by: Annotated[
+        str,
+        described("A key's id; `person:` and the id of a person; `cli:` and the name of a user at the terminal."),
+    ]
+
+
+class OrganizationJobList(Struct, frozen=True, rename="camel"):
+    """Some of an organization's jobs."""
+
+    jobs: Annotated[tuple[ListedJobView, ...], described("The newest first.")]
     next_cursor: Annotated[
         str | None, described("Send it back as `cursor` for the next ones; null when there are none.")
     ]

@@ -5,6 +5,8 @@ import pytest
 from tests.end_to_end.talk import create_job, job_events
 from tests.service_process import service_in, write_docs
 
+CHANGE = 'Replace "20 MB" with "21 MB" in install.md'
+
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory):
@@ -109,6 +111,41 @@ async def test_usage_counts_requests_by_day_key_and_project(instance, http):
     assert sum(one["agent"] for one in usage["keys"]) == given
     (project,) = [limit for limit in usage["limits"] if limit["scope"] == "project"]
     assert (project["id"], project["used"]) == (instance.project_id, given)
+
+
+async def test_jobs_of_all_projects_are_listed_and_filtered(instance, http):
+    made = [(await create_job(http, instance, text))["id"] for text in (CHANGE, "Make it sing")]
+    for job_id in made:
+        await job_events(http, instance, job_id)
+    _, first = await call(http, instance, "GET", "/v2/jobs?limit=1")
+    status, second = await call(http, instance, "GET", f"/v2/jobs?limit=1&cursor={first['nextCursor']}")
+    assert (status, [page["jobs"][0]["id"] for page in (first, second)]) == (200, made[::-1])
+    (linked,) = [one for one in second["jobs"] if one["id"] == made[0]]
+    assert (linked["projectId"], linked["state"]) == (instance.project_id, "review")
+    _, keys = await call(http, instance, "GET", "/v2/keys")
+    assert linked["requestedBy"] in {key["id"] for key in keys["keys"]}
+    _, to_review = await call(http, instance, "GET", "/v2/jobs?only=review&limit=100")
+    assert made[0] in {one["id"] for one in to_review["jobs"]}
+    assert {one["state"] for one in to_review["jobs"]} == {"review"}
+    _, elsewhere = await call(http, instance, "GET", "/v2/jobs?projectId=nowhere")
+    assert elsewhere == {"jobs": [], "nextCursor": None}
+    assert (await call(http, instance, "GET", "/v2/jobs", key=instance.other_key))[1]["jobs"] == []
+    for wrong in ("only=lost", "cursor=x", "limit=0"):
+        assert (await call(http, instance, "GET", f"/v2/jobs?{wrong}"))[0] == 400
+
+
+async def test_overview_counts_what_needs_a_person(instance, http):
+    job = await create_job(http, instance, CHANGE)
+    await job_events(http, instance, job["id"])
+    _, to_review = await call(http, instance, "GET", "/v2/jobs?only=review&limit=100")
+    status, overview = await call(http, instance, "GET", "/v2/overview")
+    assert (status, overview["jobs"]["review"]) == (200, len(to_review["jobs"]))
+    assert (overview["sites"], overview["failingSites"], overview["unanswered"]) == (1, 0, 0)
+    _, theirs = await call(http, instance, "GET", "/v2/overview", key=instance.other_key)
+    assert theirs == {
+        "jobs": {"review": 0, "needsInput": 0, "active": 0, "failed": 0},
+        "unanswered": 0, "sites": 0, "failingSites": 0, "oldestIndexedAt": None,
+    }  # fmt: skip
 
 
 async def test_things_of_another_organization_are_not_found(instance, http):

@@ -51,7 +51,11 @@ TAGS = (
         "Readers",
         "What readers ask an organization's assistants: questions, conversations, gaps and sums. For admin keys.",
     ),
-    Tag("Organization", "Keys, webhooks with their deliveries, and usage of an organization. For admin keys."),
+    Tag(
+        "Organization",
+        "What needs a person, jobs of all projects, people, keys, webhooks with their deliveries, and usage of an"
+        " organization. For admin keys.",
+    ),
     Tag(
         "Webhooks",
         "Requests that the service sends to an address of yours when a job changes: see `docsmith webhook create`."

@@ -166,7 +166,7 @@ async def show_jobs(request: web.Request) -> web.Response:
     jobs = await request.app[JOB_READER].list(
         project.id,
         limit=limit,
-        before=_cursor_of(request),
+        before=cursor_of(request),
         status=_status_of(request),
         archived=_flag_of(request, "includeArchived"),
     )
@@ -447,7 +447,7 @@ def _flag_of(request: web.Request, name: Literal["includeArchived"]) -> bool:
     return text == "true"
 
 
-def _cursor_of(request: web.Request) -> str | None:
+def cursor_of(request: web.Request) -> str | None:
     text = query_param(request, "cursor")
     if text is None:
         return None

@@ -1,32 +1,25 @@
 """``/dashboard``: what needs the person who opens it, in each of their organizations."""
 
 import asyncio
-from datetime import timedelta
 
 from aiohttp import web
 from msgspec import Struct
 
 from eventstore import Views
 from service.queries.gaps import count_unanswered
-from service.queries.organization_jobs import (
-    MAX_COUNTED,
-    JobFilter,
-    ListedJob,
-    count_organization_jobs,
-    list_organization_jobs,
-)
+from service.queries.organization_jobs import JobFilter, ListedJob, count_organization_jobs, list_organization_jobs
 from service.queries.organizations import get_organization
-from service.queries.questions import Period
+from service.queries.overview import last_week, read_overview
 from service.queries.read_models import wait_for_head
-from service.queries.sites import Site, list_organization_sites
+from service.queries.sites import list_organization_sites
 from service.runtime.system import now
+from service.views.overview import MAX_COUNTED
 from service.web.dashboard.page import dashboard_page
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.people import SignedIn, member, signed_in
 from service.web.pages.html import way_up
 
 SHOWN_JOBS, SHOWN_SITES = 5, 20
-WEEK = timedelta(days=7)
 STATES = {"review": "to review", "needs_input": "asks you something"}
 """Words for states that need someone."""
 
@@ -58,22 +51,18 @@ async def show_overview(request: web.Request) -> web.Response:
     viewer = await member(request)
     views, organization_id = request.app[VIEWS], viewer.organization_id
     await wait_for_head(request.app[STORE], views)
-    counts = await count_organization_jobs(views, organization_id)
     needing = [job for only in ("needs_input", "review", "failed") for job in await _jobs(views, organization_id, only)]
     sites = await list_organization_sites(views, organization_id)
     return dashboard_page(
         request,
         viewer,
         "overview.html",
-        counts=counts,
+        overview=await read_overview(views, organization_id, sites, now()),
         most=MAX_COUNTED,
         words=STATES,
-        unanswered=await count_unanswered(views, organization_id, _this_week()),
         needing=needing[:SHOWN_JOBS],
         sites=sites[:SHOWN_SITES],
         left_out_sites=max(0, len(sites) - SHOWN_SITES),
-        oldest=_oldest(sites),
-        failing=sum(site.view.failure is not None for site in sites),
     )
 
 
@@ -81,21 +70,12 @@ async def _jobs(views: Views, organization_id: str, only: JobFilter) -> list[Lis
     return (await list_organization_jobs(views, organization_id, limit=SHOWN_JOBS, only=only)).jobs
 
 
-def _oldest(sites: list[Site]) -> str | None:
-    """Return when the oldest index was made; None where there is none."""
-    return min((site.view.indexed_at for site in sites if site.view.indexed_at is not None), default=None)
-
-
-def _this_week() -> Period:
-    return Period.between(now() - WEEK, None)
-
-
 async def _places(views: Views, person: SignedIn) -> list[Place]:
     async def place(organization_id: str, role: str) -> Place:
         found, counts, unanswered = await asyncio.gather(
             get_organization(views, organization_id),
             count_organization_jobs(views, organization_id),
-            count_unanswered(views, organization_id, _this_week()),
+            count_unanswered(views, organization_id, last_week(now())),
         )
         return Place(organization_id, found.name if found else organization_id, role, counts["review"], unanswered)
 

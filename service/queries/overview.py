@@ -1,0 +1,30 @@
+"""What an organization's people have to look at: jobs, unanswered questions and the age of its indexes."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from eventstore import Views
+from service.queries.gaps import count_unanswered
+from service.queries.organization_jobs import count_organization_jobs
+from service.queries.questions import Period
+from service.queries.sites import Site
+from service.views.overview import OverviewView, WaitingJobsView
+
+WEEK = timedelta(days=7)
+
+
+async def read_overview(views: Views, organization_id: str, sites: Sequence[Site], now: datetime) -> OverviewView:
+    """Return the numbers of an organization with these sites."""
+    counts = await count_organization_jobs(views, organization_id)
+    indexed = [site.view.indexed_at for site in sites if site.view.indexed_at is not None]
+    return OverviewView(
+        WaitingJobsView(counts["review"], counts["needs_input"], counts["active"], counts["failed"]),
+        await count_unanswered(views, organization_id, last_week(now)),
+        len(sites),
+        sum(site.view.failure is not None for site in sites),
+        min(indexed, default=None),
+    )
+
+
+def last_week(now: datetime) -> Period:
+    return Period.between(now - WEEK, None)

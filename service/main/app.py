@@ -21,6 +21,7 @@ from service.web.api import (
     feedback,
     health,
     incoming,
+    job_work,
     jobs,
     jobs_v1,
     reader_tokens,
@@ -121,8 +122,8 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
-        health, errors, reference, manual, jobs, jobs_v1, threads, resumes, search, reader_tokens, feedback, analytics,
-        pull_requests, incoming, *ORGANIZATION, *PAGES, *ASK,
+        health, errors, reference, manual, jobs, job_work, jobs_v1, threads, resumes, search, reader_tokens, feedback,
+        analytics, pull_requests, incoming, *ORGANIZATION, *PAGES, *ASK,
     ):  # fmt: skip
         app.add_routes(module.routes)
     app.add_routes(

@@ -180,6 +180,7 @@ async def test_commands_on_the_page_work_when_pasted(service, http, tmp_path):
             "cancelJob": (200, 409),
             "retryJob": (200, 409),
             "mergeJob": (200, 409),
+            "closeJob": (200, 409),
             "createReaderToken": (200, 409),
             "createProject": (201, 503),  # its repository is elsewhere
             "uploadProject": (400,),

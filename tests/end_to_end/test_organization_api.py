@@ -134,6 +134,31 @@ async def test_jobs_of_all_projects_are_listed_and_filtered(instance, http):
         assert (await call(http, instance, "GET", f"/v2/jobs?{wrong}"))[0] == 400
 
 
+async def test_job_shows_its_steps_changes_and_is_closed(instance, http):
+    job = await create_job(http, instance, CHANGE)
+    path = f"/v2/agent/{instance.project_id}/job/{job['id']}"
+    await job_events(http, instance, job["id"])
+    status, found = await call(http, instance, "GET", f"{path}/steps")
+    first, *_, last = found["steps"]
+    assert (status, first["name"], first["words"], first["isSaid"]) == (200, "Job requested", CHANGE, True)
+    assert (last["name"], last["isSaid"], found["nextCursor"]) == ("Completed", False, None)
+    _, earlier = await call(http, instance, "GET", f"{path}/steps?cursor=2")
+    assert earlier["steps"] == [first]
+    assert (await call(http, instance, "GET", f"{path}/steps?cursor=last"))[0] == 400
+    status, changes = await call(http, instance, "GET", f"{path}/changes")
+    (file,) = changes["files"]
+    assert (status, file["path"], file["added"], file["removed"]) == (200, "install.md", 1, 1)
+    lines = [line for hunk in file["hunks"] for line in hunk["lines"] if line["side"] != "same"]
+    assert [(line["side"], "21 MB" in line["text"]) for line in lines] == [("removed", False), ("added", True)]
+    status, closed = await call(http, instance, "POST", f"{path}/close")
+    assert (status, closed["pullRequestState"]) == (200, "closed")
+    status, refused = await call(http, instance, "POST", f"{path}/merge")
+    assert (status, refused["code"]) == (409, "pull_request_closed")
+    for action, method in (("steps", "GET"), ("changes", "GET"), ("close", "POST")):
+        status, refused = await call(http, instance, method, f"{path}/{action}", key=instance.other_key)
+        assert (status, refused["code"]) == (404, "project_not_found")
+
+
 async def test_overview_counts_what_needs_a_person(instance, http):
     job = await create_job(http, instance, CHANGE)
     await job_events(http, instance, job["id"])

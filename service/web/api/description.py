@@ -7,7 +7,18 @@ from functools import cache
 from typing import Any
 
 from service import __version__
-from service.web.api import analytics, feedback, health, jobs, jobs_v1, reader_tokens, resumes, search, threads
+from service.web.api import (
+    analytics,
+    feedback,
+    health,
+    job_work,
+    jobs,
+    jobs_v1,
+    reader_tokens,
+    resumes,
+    search,
+    threads,
+)
 from service.web.api.openapi import document
 from service.web.api.operations import Tag
 from service.web.api.organization import MODULES as ORGANIZATION
@@ -72,7 +83,7 @@ NOT_OF_THE_API = (
 """Pages for people, git's own protocol, and what code hosts send in their own forms; by how their paths begin."""
 
 MODULES = (
-    jobs, jobs_v1, threads, resumes, search, reader_tokens, feedback, analytics, *ORGANIZATION, health,
+    jobs, job_work, jobs_v1, threads, resumes, search, reader_tokens, feedback, analytics, *ORGANIZATION, health,
 )  # fmt: skip
 _TAG_NAMES = [tag.name for tag in TAGS]
 OPERATIONS = sorted(

@@ -40,7 +40,6 @@ from service.web.api.job_bodies import (
 from service.web.api.operations import Answer, Parameter, Routes, table
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
-from service.web.http.hosted import act_on_job
 from service.web.http.limits import metered_store
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import metadata_of, read_body
@@ -110,7 +109,7 @@ async def create_job(request: web.Request) -> web.Response:
     created = await new_job(request, project, body.job())
     job = await request.app[JOB_READER].read_changed(project.id, created.id)
     location = f"/v2/agent/{project.id}/job/{created.id}"
-    return _job_response(request, job if created.again else job.as_begun(), status=201, headers={"Location": location})
+    return job_response(request, job if created.again else job.as_begun(), status=201, headers={"Location": location})
 
 
 @routes.operation(
@@ -142,7 +141,7 @@ async def show_job(request: web.Request) -> web.Response:
         await _ended(request, job_id, after, seconds)
         require_key_in_force(request)
         job = await reader.read(project.id, job_id)
-    return _job_response(request, job)
+    return job_response(request, job)
 
 
 @routes.operation(
@@ -201,7 +200,7 @@ async def post_job_message(request: web.Request) -> web.Response:
     await reader.read(project.id, job_id)
     added = await add_message(metered_store(request), job_id, prompt, metadata_of(request), key=key)
     job = await reader.read_changed(project.id, job_id)
-    return _job_response(request, job if added.again else job.as_begun())
+    return job_response(request, job if added.again else job.as_begun())
 
 
 @routes.operation(
@@ -236,28 +235,6 @@ async def post_job_retry(request: web.Request) -> web.Response:
 
 @routes.operation(
     "POST",
-    "/v2/agent/{projectId}/job/{id}/merge",
-    "mergeJob",
-    "Agent",
-    "Merge a job's pull request",
-    JOB_ANSWER,
-    description="Merges the pull request of a project that the service hosts itself into the documentation's branch,"
-    " which is then indexed again. Again does nothing. On another code host, merge it there.",
-    errors={
-        404: ("job_not_found",),
-        409: ("no_pull_request", "another_code_host", "pull_request_closed", "merge_conflict"),
-    },
-)
-async def post_job_merge(request: web.Request) -> web.Response:
-    project = await project_for(request)
-    reader, job_id = request.app[JOB_READER], request.match_info["id"]
-    job = await reader.read(project.id, job_id)
-    await act_on_job(request, project, job, "merge", metadata_of(request))
-    return _job_response(request, await reader.read_changed(project.id, job_id))
-
-
-@routes.operation(
-    "POST",
     "/v2/agent/{projectId}/job/{id}/archive",
     "archiveJob",
     "Agent",
@@ -278,7 +255,7 @@ async def _changed(
     reader, job_id = request.app[JOB_READER], request.match_info["id"]
     await reader.read(project.id, job_id)
     await change(metered_store(request), job_id, metadata_of(request))
-    return _job_response(request, await reader.read_changed(project.id, job_id))
+    return job_response(request, await reader.read_changed(project.id, job_id))
 
 
 @routes.operation(
@@ -396,7 +373,7 @@ async def _ended(request: web.Request, job_id: str, after: int, seconds: float) 
                     return
 
 
-def _job_response(
+def job_response(
     request: web.Request, job: ReadJob, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
     """The job with a weak entity tag; 304 without it for a reader who has it already (RFC 9110, section 13.1.2)."""

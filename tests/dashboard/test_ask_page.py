@@ -39,11 +39,12 @@ def test_reader_asks_and_sees_sources(browsing, axe, size, scheme):
         page.get_by_role("heading", name="Sources").wait_for()
         assert "retryDelaySecs" in page.locator(".reply .prose").inner_text()
         page.locator(".reply .prose a").first.click()
-        assert page.locator(".sources details[open] .passage").inner_text() != ""
+        assert page.locator(".sources details[open] .passage code").first.inner_text() == "retryDelaySecs"
         page.get_by_role("button", name="Not helpful").click()
+        page.get_by_text("Your rating is saved.").filter(visible=True).first.wait_for()
         page.get_by_label("What was missing or wrong?").fill("Too short")
         page.get_by_role("button", name="Send").click()
-        page.locator(".comment").get_by_text("Thank you.").wait_for()
+        page.locator(".comment").get_by_text("Your words are saved.").wait_for()
         assert axe(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

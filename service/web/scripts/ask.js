@@ -100,7 +100,9 @@ class ReplyView {
       const name = source.heading && source.heading !== source.title ? `${source.title} › ${source.heading}` : source.title || source.url;
       const inside = [make("summary", { textContent: `${source.number}. ${name}` })];
       if (base) inside.push(make("p", {}, make("a", { href: new URL(source.url, base).href, target: "_blank", rel: "noopener", textContent: "Open the page" })));
-      inside.push(make("div", { class: "passage", tabIndex: 0, textContent: source.passage }));
+      const passage = make("div", { class: "passage", tabIndex: 0 });
+      createMarkdown(passage, { link: (url) => this.#linkTo(base ? new URL(url, new URL(source.url, base)).href : url) }).update(source.passage);
+      inside.push(passage);
       return make("li", {}, make("details", { id: this.#idOf(source) }, ...inside));
     });
     return make("section", { ariaLabel: "Sources" }, make("h3", { textContent: "Sources" }), make("ul", { class: "sources" }, ...items));
@@ -112,6 +114,7 @@ class ReplyView {
     if (reply.id && reply.text) {
       row.append(this.#thumb(reply, "up", "Helpful"), this.#thumb(reply, "down", "Not helpful"));
       row.append(button("Copy", async (event) => { event.target.textContent = (await copied(reply.text)) ? "Copied" : "Select and copy by hand"; }));
+      if (reply.rating) found.push(note("Your rating is saved. Thank you."));
       if (reply.rating === "down") found.push(this.#comment(reply));
     }
     if (isLast) row.append(button(reply.status === "broken" || !reply.text ? "Try again" : "Answer again", () => assistant.retry()));
@@ -119,7 +122,7 @@ class ReplyView {
   }
 
   #thumb(reply, rating, label) {
-    const rate = () => assistant.submitFeedback(reply.id, rating).then(() => say("Thank you."), (error) => showProblem(error.message));
+    const rate = () => assistant.submitFeedback(reply.id, rating).then(() => say("Your rating is saved."), (error) => showProblem(error.message));
     const thumb = button(label, rate);
     thumb.ariaPressed = String(reply.rating === rating);
     return thumb;
@@ -131,7 +134,7 @@ class ReplyView {
     given.onsubmit = (event) => {
       event.preventDefault();
       if (!text.value.trim()) return;
-      assistant.submitFeedback(reply.id, "down", text.value.trim()).then(() => given.replaceChildren(note("Thank you.")), (error) => showProblem(error.message));
+      assistant.submitFeedback(reply.id, "down", text.value.trim()).then(() => given.replaceChildren(note("Your words are saved. Thank you.")), (error) => showProblem(error.message));
     };
     return given;
   }

@@ -45,13 +45,15 @@ class Entry(Struct, frozen=True):
     label: str
     path: str
     least: Role = "viewer"
+    also: str = ""
+    """Another path whose pages belong to it."""
 
 
 ORGANIZATION: Mapping[str, Sequence[Entry]] = {
     "Work": (
         Entry("Start", ""),
         Entry("Jobs", "jobs"),
-        Entry("Sites", "sites"),
+        Entry("Sites", "sites", also="projects"),
     ),
     "Readers": (
         Entry("Questions", "questions"),
@@ -94,7 +96,7 @@ def groups_of(app: web.Application, path: str, person: Person, member: Member | 
         base = f"dashboard/{member.organization_id}"
         for name, entries in ORGANIZATION.items():
             shown = [
-                _link(entry.label, f"{base}/{entry.path}".rstrip("/"), path)
+                _link(entry.label, f"{base}/{entry.path}".rstrip("/"), path, entry.also and f"{base}/{entry.also}")
                 for entry in entries
                 if RANKS[member.role] >= RANKS[entry.least]
                 and f"/dashboard/{{organizationId}}/{entry.path}".rstrip("/") in served
@@ -107,10 +109,11 @@ def groups_of(app: web.Application, path: str, person: Person, member: Member | 
     return found
 
 
-def _link(label: str, target: str, path: str) -> Link:
+def _link(label: str, target: str, path: str, also: str = "") -> Link:
     here = path.strip("/")
     is_start = target.startswith("dashboard/") and target.count("/") == 1  # every page is below it
-    is_here = here == target or (here.startswith(f"{target}/") and not is_start)
+    below = [f"{one}/" for one in (target, also) if one and not is_start]
+    is_here = here == target or here.startswith(tuple(below))
     return Link(label, target, is_here, here == target)
 
 

@@ -206,7 +206,7 @@ def device_of(request: web.Request) -> Device:
 
 def browser_of(user_agent: str) -> str:
     """Return the name of a browser and of its system, as people know them: the first name of each that is in it."""
-    browser = next((name for mark, name in BROWSERS if mark in user_agent), "Another browser")
+    browser = next((name for mark, name in BROWSERS if mark in user_agent), "Unknown browser")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     return f"{browser} on {system}" if system else browser
 

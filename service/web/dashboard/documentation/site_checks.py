@@ -29,9 +29,9 @@ FIRST, PAGE_FINDINGS = 5, 100
 KINDS = {
     "same_address": ("Pages with the address of another", "Readers reach only one of them. Give one another address."),
     "missing_entry": ("Navigation entries without a page", "The navigation names pages that are not there."),
-    "missing_include": ("Includes that were not found", "Pages show files that are not there."),
+    "missing_include": ("Includes that were not found", "These pages include a file that does not exist."),
     "leftover": ("Markup that was not read", "It may be a mistake in the page, or a component that is not known here."),
-    "skipped": ("Files that were left out", "They are not in answers. The reason stands beside each."),
+    "skipped": ("Files that were left out", "No answer uses them. The reason is beside each."),
     "not_in_navigation": ("Pages outside of the navigation", "Readers find them by search alone."),
 }
 """Headings and explanations by kind of finding, mistakes first."""

@@ -119,7 +119,8 @@ async def _by_id(runtime: Runtime, person_id: str) -> PersonView:
     "add",
     does="let a person sign in, with a role in an organization; or change the role",
     more="It prints a sign-in link for someone new. A viewer reads; an editor also gives jobs; an owner also manages "
-    "keys and people. --operator also opens the settings, the audit of the whole log, and the service's health.",
+    "keys and people. --operator also opens the settings, the audit of the whole log, and the service's health. "
+    "Someone added again, or with new rights beyond their one organization, signs in by a new link; sessions and passkeys end.",
     examples=["person add ada@example.com --role owner", "person add ops@example.com --operator"],
 )
 @click.argument("email", metavar="EMAIL")
@@ -142,7 +143,7 @@ async def add_person_(runtime: Runtime, options: Options, output: Output) -> int
     added = await add_person(runtime.store, runtime.views, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     row = await _by_id(runtime, added.id)
-    link = await new_link(runtime, added.id) if added.is_new else None
+    link = await new_link(runtime, added.id) if added.is_new or added.signs_in_again else None
     what = f"{row.email} is {_rights(row, await _names(runtime))}"
     output.result({**to_builtins(row), "link": link}, link or what)
     if link and not output.as_json:

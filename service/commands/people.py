@@ -5,8 +5,10 @@ import secrets
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventstore import Append, EventStore, Metadata, Views, WrongExpectedVersion, execute, load, plan
+from service.domain.access.credentials import ForgetCredentials
 from service.domain.access.members import NOT_A_MEMBER, PERSON_NOT_FOUND, GiveRole, RemoveRole, Role
 from service.domain.access.people import (
     AddPerson,
@@ -22,7 +24,7 @@ from service.domain.errors import Conflict, Forbidden, NotFound, Unauthorized
 from service.queries.organizations import get_organization, list_organizations
 from service.queries.people import get_person, list_members, people_by_email
 from service.runtime.system import new_id, now
-from service.streams import MEMBERS, PEOPLE
+from service.streams import CREDENTIALS, MEMBERS, PEOPLE
 from service.views.people import PersonView
 
 MAX_TRIES = 100
@@ -51,6 +53,8 @@ class AddedPerson(Struct, frozen=True):
     """They were not here before."""
     position: int
     """The position of the last event in the log; 0 when nothing had to be recorded."""
+    signs_in_again: bool = False
+    """They need a new link: their sessions, passkeys and linked accounts have ended."""
 
 
 async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: Metadata) -> AddedPerson:
@@ -58,7 +62,8 @@ async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: 
 
     An email proves nothing, so an account is opened to a further organization only from the terminal: by its email if
     the terminal added it, else by its id. An organization's owner learns nothing of other organizations' people: who is
-    new there gets an account of their own.
+    new there gets an account of their own. An account that is opened further, or again, begins without the sessions,
+    passkeys and linked accounts of before: the owners of its organization could have signed in to it.
 
     Raises Invalid, NotFound, and Conflict: ``member_exists`` (by an owner), ``email_of_others``, ``last_owner``.
     """
@@ -74,14 +79,18 @@ async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: 
         if new.role is not None and await get_organization(views, new.organization_id) is None:
             raise NotFound(f"Organization not found: {new.organization_id}. List them: docsmith organization list")
         known = await _known(views, new, email)
-        added = AddedPerson(known or new_id(), is_new=known is None, position=0)
+        is_opened = known is not None and _is_opened_further(known, new)
+        added = AddedPerson(known.id if known else new_id(), known is None, 0, signs_in_again=is_opened)
         writes = []
         if known is None:
             home = new.organization_id if new.by_owner else ""
             person = AddPerson(email, new.name or email.partition("@")[0], now(), home, new.is_operator)
             writes.append(await plan(store, PEOPLE, added.id, person, metadata=metadata))
-        elif new.is_operator:
-            writes.append(await plan(store, PEOPLE, known, SetOperator(True, now()), metadata=metadata))
+        else:
+            change = SetOperator(known.is_operator or new.is_operator, now(), ends_sessions=is_opened)
+            writes.append(await plan(store, PEOPLE, known.id, change, metadata=metadata))
+            if is_opened:
+                writes.append(await plan(store, CREDENTIALS, known.id, ForgetCredentials(now()), metadata=metadata))
         if new.role is not None:
             events = MEMBERS.decide(GiveRole(added.id, new.role, now()), members.state)
             encoded = tuple(MEMBERS.codec.encode(event, metadata) for event in events)
@@ -89,7 +98,7 @@ async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: 
         return [write for write in writes if write is not None]
 
     position = await _append(store, planned)
-    return AddedPerson(added.id, added.is_new, position)
+    return replace(added, position=position)
 
 
 async def add_first_operator(store: EventStore, views: Views, email: str, metadata: Metadata) -> AddedPerson:
@@ -101,25 +110,33 @@ async def add_first_operator(store: EventStore, views: Views, email: str, metada
     return added
 
 
-async def _known(views: Views, new: NewPerson, email: str) -> str | None:
-    """Return the id of the person who is meant; None for someone new. Raises Conflict, NotFound."""
+def _is_opened_further(person: PersonView, new: NewPerson) -> bool:
+    """Return whether someone gets their only rights, or rights beyond the one organization that they are in."""
+    is_elsewhere = new.role is not None and all(one.organization_id != new.organization_id for one in person.roles)
+    if is_of_one(person):
+        return new.is_operator or is_elsewhere
+    return not person.roles and not person.is_operator
+
+
+async def _known(views: Views, new: NewPerson, email: str) -> PersonView | None:
+    """Return the person who is meant; None for someone new. Raises Conflict, NotFound."""
     if new.person_id:
-        if await get_person(views, new.person_id) is None:
+        if (named := await get_person(views, new.person_id)) is None:
             raise _not_found(new.person_id)
-        return new.person_id
+        return named
     here = [one.id for one in await list_members(views, new.organization_id) if one.email == email]
-    if here:
-        if new.by_owner:
-            raise Conflict(f"{email} has a role in this organization already. Change it there.", code="member_exists")
-        return here[0]
+    if here and new.by_owner:
+        raise Conflict(f"{email} has a role in this organization already. Change it there.", code="member_exists")
+    if here and not new.is_operator:
+        return await get_person(views, here[0])
     found = [] if new.by_owner else await people_by_email(views, email)
     if found and found[0].added_by is not None:
         raise Conflict(
-            f"{email} was added by the owner of another organization, who may have a sign-in link to that account. If "
+            f"{email} was added by the owner of an organization, who may have a sign-in link to that account. If "
             f"this account is meant, name it: --id {found[0].id}",
             code="email_of_others",
         )
-    return found[0].id if found else None
+    return found[0] if found else None
 
 
 async def change_role(store: EventStore, organization_id: str, person_id: str, role: Role, metadata: Metadata) -> int:

@@ -8,6 +8,7 @@ from service.domain.access.credentials import (
     MAX_PASSKEYS,
     AddPasskey,
     Credentials,
+    ForgetCredentials,
     LinkAccount,
     RemovePasskey,
     UnlinkAccount,
@@ -53,6 +54,10 @@ def test_passkeys_have_a_limit_and_are_added_once():
         after(ADDED, ADDED)
     with pytest.raises(Conflict, match="Remove one"):
         after(*(AddPasskey(str(number), "key", 0, "Key", NOW) for number in range(MAX_PASSKEYS + 1)))
+
+
+def test_all_credentials_are_forgotten_at_once():
+    assert after(ADDED, LinkAccount("https://a.example", "1", NOW), ForgetCredentials(NOW)) == Credentials()
 
 
 def test_first_account_of_an_issuer_stays_the_only_one():

@@ -7,6 +7,7 @@ import pytest
 
 from eventstore import Metadata, SQLiteEventStore, Views
 from service.adapters.sessions import SqliteSessions
+from service.commands.credentials import add_passkey
 from service.commands.organizations import create_organization
 from service.commands.people import (
     NewPerson,
@@ -20,9 +21,12 @@ from service.commands.people import (
     remove_person,
     set_operator,
 )
+from service.domain.access.credentials import Credentials
 from service.domain.errors import Conflict, Forbidden, Unauthorized, Unavailable
 from service.domain.events import ERASED
+from service.ports.sign_in import NewPasskey
 from service.projections import all_projections
+from service.queries.credentials import known_credentials
 from service.queries.people import PeopleDirectory, get_person, list_members, list_people
 from service.runtime.system import now
 from service.workers.admission.sessions import MAX_SESSIONS, Device, Sessions
@@ -264,6 +268,38 @@ async def test_owners_link_opens_no_other_organization(here):
     with pytest.raises(Conflict) as refused:
         await add_person(here.store, here.views, NewPerson("ada@example.com", is_operator=True), ACTOR)
     assert refused.value.code == "email_of_others"
+
+
+async def test_owners_account_becomes_no_operator_by_its_email(here):
+    await here.person(by_owner=True)  # an owner of Acme may be signed in to it
+    with pytest.raises(Conflict) as refused:
+        await here.person(is_operator=True)
+    assert refused.value.code == "email_of_others"
+
+
+@pytest.mark.parametrize("gains", ["operator", "organization", "again"])
+async def test_account_that_is_opened_further_signs_in_again(here, gains):
+    """An owner of the organization could have made a link to it, and added a passkey."""
+    person_id = await here.person()
+    begun = await here.signed_in(person_id)
+    passkey = NewPasskey("one", "key", 0)
+    await add_passkey(here.store, person_id, passkey, "Key", ACTOR)
+    beta = await create_organization(here.store, "Beta", ACTOR)
+    promoted = NewPerson("ada@example.com", "", here.organization_id, "owner")
+    assert not (await add_person(here.store, here.views, promoted, ACTOR)).signs_in_again
+    new = NewPerson("ada@example.com", is_operator=True)
+    if gains == "organization":
+        new = NewPerson("ada@example.com", "", beta.id, "viewer")
+    elif gains == "again":
+        await remove_member(here.store, here.organization_id, person_id, ACTOR)
+    added = await add_person(here.store, here.views, new, ACTOR)
+    assert (added.id, added.signs_in_again) == (person_id, True)
+    await here.sessions.settle()
+    assert here.sessions.find(begun.token) is None
+    assert await known_credentials(here.store, person_id) == Credentials()
+    more = NewPerson("ada@example.com", "", here.organization_id, "editor", is_operator=True)
+    await add_passkey(here.store, person_id, passkey, "Key", ACTOR)
+    assert not (await add_person(here.store, here.views, more, ACTOR)).signs_in_again
 
 
 async def test_owner_gets_no_link_of_whom_has_more_rights(here):

@@ -86,7 +86,13 @@ class UnlinkAccount(Struct, frozen=True):
     now: datetime
 
 
-CredentialCommand = AddPasskey | UsePasskey | RemovePasskey | LinkAccount | UnlinkAccount
+class ForgetCredentials(Struct, frozen=True):
+    """Remove all passkeys and linked accounts, such as those of someone who had lost every right."""
+
+    now: datetime
+
+
+CredentialCommand = AddPasskey | UsePasskey | RemovePasskey | LinkAccount | UnlinkAccount | ForgetCredentials
 
 
 class Passkey(Struct, frozen=True):
@@ -139,6 +145,9 @@ def decide(command: CredentialCommand, state: Credentials) -> list[CredentialEve
             return [AccountLinked(issuer, subject, now)] if linked is None else []
         case UnlinkAccount(issuer=issuer, now=now):
             return [AccountUnlinked(issuer, now)] if issuer in state.accounts else []
+        case ForgetCredentials(now=now):
+            removed = [PasskeyRemoved(one.id, now) for one in state.passkeys]
+            return [*removed, *(AccountUnlinked(issuer, now) for issuer in state.accounts)]
         case _:
             assert_never(command)
 

@@ -65,7 +65,7 @@ class SignedIn(Event, frozen=True, tag="signed-in"):
 
 
 class SignedOut(Event, frozen=True, tag="signed-out"):
-    """By the person, who may end a session from another one."""
+    """By the person, who may end a session from another one; or with new rights, which its link was not made for."""
 
     session_id: str
     signed_out_at: datetime
@@ -90,6 +90,7 @@ class RenamePerson(Struct, frozen=True):
 class SetOperator(Struct, frozen=True):
     is_operator: bool
     now: datetime
+    ends_sessions: bool = False
 
 
 class MakeSignInLink(Struct, frozen=True):
@@ -147,9 +148,10 @@ def decide(command: PersonCommand, state: PersonState) -> list[PersonEvent]:
             name = checked_name(name)
             return [PersonRenamed(name, now)] if name != state.name else []
         case SetOperator(is_operator=is_operator, now=now), Person():
+            ended = [SignedOut(one, now) for one in state.sessions] if command.ends_sessions else []
             if is_operator == state.is_operator:
-                return []
-            return [OperatorGiven(now) if is_operator else OperatorRemoved(now)]
+                return [*ended]
+            return [*ended, OperatorGiven(now) if is_operator else OperatorRemoved(now)]
         case MakeSignInLink(digest=digest, now=now), Person():
             return [SignInLinkMade(digest, now, now + LINK_LIFETIME)]
         case SignIn() as wanted, Person():

@@ -9,6 +9,7 @@ from http.cookies import SimpleCookie
 from urllib.error import URLError
 
 import pytest
+from yarl import URL
 
 from tests.dashboard.conftest import COOKIE, browser, invite, post_form, sign_in
 from tests.service_process import service_in
@@ -119,6 +120,15 @@ async def test_unknown_host_gets_no_page(service, nobody):
     assert (await nobody.get("/healthz", headers={"Host": "evil.example"})).status == 200
     listed = await nobody.get("/v2/people", headers={**service.admin, "Host": "docsmith:8080"})
     assert listed.status == 200
+
+
+async def test_session_opens_nothing_by_an_unknown_host(service, people, owner):
+    """A path that looks like git's, which is let in by any name."""
+    for path in ("/dashboard/a.git%2F/keys", "/hosted/a.git%2Fb/pulls/1-c", "/account/passkeys/.git%2F/remove"):
+        async with owner.get(URL(path, encoded=True), headers={"Host": "evil.example"}) as answer:
+            assert answer.status == 421, path
+    async with owner.get("/hosted/a.git/info/refs?service=git-upload-pack", headers={"Host": "evil.example"}) as git:
+        assert git.status != 421
 
 
 async def test_sign_in_wants_https_away_from_this_machine(service, people, nobody):

@@ -1,10 +1,13 @@
 """By which names a browser may know the service, and which of them let people sign in.
 
 A page of another website may have its own name point at this machine (DNS rebinding), and then reads our answers as
-its own. Such a request carries that name as its ``Host``: pages answer none but ours. An address is no name that
-another could own. The API and the probes are left out: a key, which no browser adds by itself, opens the first, and
-the second tell nothing.
+its own. Such a request carries that name as its ``Host``: pages answer none but ours, and by another neither a session
+nor a proxy's user header counts. An address is no name that another could own. The API and the probes are left out,
+since programs reach them by names that no setting holds, such as that of a container: a key, which no browser adds by
+itself, opens the first, and the second tell nothing.
 """
+
+import re
 
 from aiohttp import hdrs, web
 
@@ -22,11 +25,13 @@ UNKNOWN_HOST = (
 
 
 NAMES: web.AppKey[Names] = web.AppKey("NAMES")
+_GIT = re.compile(r"/hosted/[^/]+\.git/")
 
 
 def is_page(request: web.Request) -> bool:
     """Return whether a request is for a page, or for what pages send."""
-    return not request.path.startswith(NOT_PAGES) and ".git/" not in request.path
+    path = request.rel_url.raw_path  # as routes are matched: an encoded slash is none
+    return not path.startswith(NOT_PAGES) and not _GIT.match(path)
 
 
 def is_host_ours(request: web.Request) -> bool:

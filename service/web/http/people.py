@@ -21,7 +21,7 @@ from service.queries.read_models import wait_for_head
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.client_address import PROXIES, client_address
 from service.web.http.connections import Connection
-from service.web.http.hosts import require_same_origin
+from service.web.http.hosts import is_host_ours, require_same_origin
 from service.web.http.problems import ACTOR, SignInRequired, metadata_of
 from service.web.http.revocation import REVOKED
 from service.workers.admission.sessions import Begun, Device, Sessions
@@ -176,7 +176,7 @@ async def _name_of(request: web.Request, organization_id: str) -> str:
 
 def _session_of(request: web.Request) -> tuple[StoredSession, KnownPerson] | None:
     token = request.cookies.get(COOKIE)
-    row = request.app[SESSIONS].find(token) if token else None
+    row = request.app[SESSIONS].find(token) if token and is_host_ours(request) else None
     if row is None:
         return None
     person, named = request.app[SESSIONS].person(row), proxied_user(request)
@@ -191,7 +191,7 @@ def proxied_user(request: web.Request) -> str:
     It counts on connections that a trusted proxy itself has opened: any other client could name anyone in it.
     """
     header = request.app[USER_HEADER]
-    if not header or header not in request.headers:
+    if not header or header not in request.headers or not is_host_ours(request):
         return ""
     address = address_of(request.remote or "")
     if address is None or not is_within(address, request.app[PROXIES].trusted):

@@ -74,14 +74,20 @@ async def test_event_is_shown_as_json_without_secrets(operator, service):
         assert missing.status == 404
 
 
-async def test_each_look_is_recorded_once(operator):
-    for _ in range(2):
-        await text_of(operator, f"{AUDIT}?type=sample-of-a-look")
+async def looks_of(operator):
+    """What was read, and by which page: the newest ones."""
     newest = await text_of(operator, f"{AUDIT}?type=audit-read&category=audit")
     looks = []
     for position in positions_in(newest):
         async with operator.get(f"{AUDIT}/events/{position}?format=json") as answer:
             looks.append((await answer.json())["data"])
+    return looks
+
+
+async def test_each_look_is_recorded_once(operator):
+    for _ in range(2):
+        await text_of(operator, f"{AUDIT}?type=sample-of-a-look")
+    looks = await looks_of(operator)
     assert [look["command"] for look in looks if look["filters"] == {"type": "sample-of-a-look"}] == ["page audit"]
 
 
@@ -90,6 +96,7 @@ async def test_check_of_the_log_reports_its_head(operator):
         assert page.url.path == f"{AUDIT}/verify"
     async with asyncio.timeout(120), operator.get(f"{AUDIT}/verify/live") as states:
         assert "event: done" in await states.text()
+    assert "page audit verify" in [look["command"] for look in await looks_of(operator)]
     text = await text_of(operator, f"{AUDIT}/verify")
     assert "Every event is as it was recorded." in text
     assert re.search(r"<code>[0-9a-f]{64}</code>", text)
@@ -99,6 +106,7 @@ async def test_checkpoint_is_downloaded(operator, service):
     async with operator.post(f"{AUDIT}/checkpoint") as answer:
         assert answer.headers["Content-Disposition"].startswith('attachment; filename="docsmith-checkpoint-')
         made = json.loads(await answer.text())
+    assert "page audit checkpoint" in [look["command"] for look in await looks_of(operator)]
     kept = service.data.parent / "kept.json"
     kept.write_text(json.dumps(made))
     assert service.cli("audit", "verify", "--checkpoint", str(kept))["sound"]
@@ -125,3 +133,11 @@ async def test_job_is_reproduced(service, operator):
     async with operator.post(f"{AUDIT}/reproduce", data={"job": "nothing"}) as page:
         assert page.status == 400
         assert "There is no job nothing." in await page.text()
+
+
+async def test_live_rows_alone_are_recorded_too(operator, viewer, service):
+    path = f"/dashboard/{service.organization_id}/jobs/live?only=failed"
+    async with asyncio.timeout(60), viewer.get(path) as rows:
+        assert rows.status == 200
+        looks = await looks_of(operator)
+    assert {"organization": service.organization_id, "only": "failed"} in [look["filters"] for look in looks]

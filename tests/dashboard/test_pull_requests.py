@@ -23,6 +23,7 @@ async def test_link_reads_and_only_an_editor_acts(editor, viewer, outsider, oper
         assert "<form" not in page
         for action in ("merge", "close", "comment", "resolve"):
             await post(client, f"{link}/{action}", 403, text="Go on")
+        await post(client, f"{link}/comment", 403, line="no number")  # not looked at
     assert f"sign-in?next={link}" in await text_of(nobody, link)
     page = await text_of(editor, link)
     for action in ("merge", "close", "comment"):
@@ -58,4 +59,6 @@ async def test_another_site_posts_nothing_for_an_editor(editor, service, people)
     cookie = {"Cookie": f"__Host-docsmith={people.cookies['editor']}", "Sec-Fetch-Site": "cross-site"}
     for action in ("merge", "close", "comment", "resolve"):
         assert post_form(f"{service.url}{link}/{action}", {"text": "x"}, cookie).status == 403
+        bare = {name: value for name, value in cookie.items() if name == "Cookie"}
+        assert post_form(f"{service.url}{link}/{action}", {"text": "x"}, bare, site=False).status == 403
     assert "Open</span>" in await text_of(editor, link)

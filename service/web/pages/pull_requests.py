@@ -12,11 +12,13 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from hashlib import sha256
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
 
+from service.commands.audit import record_page_read
 from service.commands.reviews import comment_on_page
 from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from service.domain.jobs.comments import CommentSource
@@ -41,11 +43,14 @@ from service.web.http.hosted import (
     act_on_pull_request,
 )
 from service.web.http.limits import metered_for_person
+from service.web.http.people import known_person, metadata
 from service.web.pages.html import SECURITY_HEADERS, asset, html_page, html_response, message_page, way_up
 from service.web.pages.pull_request_rights import actor_of, rights_of
 from service.web.pages.pull_request_views import Made, Place, Rights, Talk, make_file, make_page, make_rendered
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 PULL_REQUEST_ERRORS: web.AppKey[Callable[[str, int], Awaitable[int]]] = web.AppKey("PULL_REQUEST_ERRORS")
 """Returns the number of errors that the checks see in a project's pull request, by its number."""
@@ -151,6 +156,9 @@ async def merge(request: web.Request) -> web.Response:
 @routes.post(PATH + "/comment")
 async def comment(request: web.Request) -> web.Response:
     """A message to the job of the pull request, about one of its files or all of it."""
+    refusal = await _admitted(request, partial(_comment_refusal, request))
+    if refusal is not None:
+        return refusal
     form = await read_form(request)
     line = form.get("line", "")
     path = form.get("path", "")[:MAX_PATH]
@@ -169,6 +177,9 @@ async def comment(request: web.Request) -> web.Response:
 @routes.post(PATH + "/resolve")
 async def resolve(request: web.Request) -> web.Response:
     """Have the job merge the documentation's branch, or correct what the checks found."""
+    refusal = await _admitted(request, partial(_comment_refusal, request))
+    if refusal is not None:
+        return refusal
     form = await read_form(request)
 
     async def answer() -> web.Response:
@@ -177,6 +188,12 @@ async def resolve(request: web.Request) -> web.Response:
         return await _commented(request, text or f"Merge {page.pull_request.base}", form.get("form", ""), ("", None))
 
     return await _in_turn(request, answer)
+
+
+async def _comment_refusal(request: web.Request) -> web.Response | None:
+    """Return the answer to a reader who may not comment; looked at before the form is read."""
+    rights = await rights_of(request, _address(request).project_id)
+    return None if rights.may_comment else _not_allowed(request, rights)
 
 
 async def _commented(request: web.Request, text: str, form: str, where: tuple[str, int | None]) -> web.Response:
@@ -219,6 +236,18 @@ async def _in_turn(
     headers: Mapping[str, str] = SECURITY_HEADERS,
 ) -> web.Response:
     """Answer a request with the capability when it is the project's turn; else with a page that says why not."""
+
+    async def in_turn() -> web.Response:
+        async with request.app[PAGE_TURNS].slot(_address(request).project_id):
+            return await answer()
+
+    return await _admitted(request, in_turn, headers=headers)
+
+
+async def _admitted(
+    request: web.Request, answer: Callable[[], Awaitable[T]], *, headers: Mapping[str, str] = SECURITY_HEADERS
+) -> T | web.Response:
+    """Answer a request with the capability that our own page sent; else with a page that says why not."""
     if request.method == "POST" and not _from_our_own_page(request):
         return message_page(
             request,
@@ -226,11 +255,9 @@ async def _in_turn(
             title="Not from here",
             text="This was asked for by another site. Open the pull request itself and press the button there.",
         )
-    project_id, number, token = _address(request)
     try:
-        await request.app[HOSTED].admit(project_id, number, token)
-        async with request.app[PAGE_TURNS].slot(project_id):
-            return await answer()
+        await request.app[HOSTED].admit(*_address(request))
+        return await answer()
     except NotFound:
         return message_page(
             request,
@@ -274,13 +301,13 @@ def _from_our_own_page(request: web.Request) -> bool:
     """Browsers say where a form came from: in Sec-Fetch-Site over HTTPS and on localhost, else in Origin.
 
     The scheme is not compared: behind a proxy we do not know the outer one. A caller that sends neither is no browser,
-    and has the token.
+    and has the token; it counts as one where it sends a session.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site in ("same-origin", "none")
     origin = request.headers.get("Origin")
-    return origin is None or urlsplit(origin).netloc == request.host
+    return known_person(request) is None if origin is None else urlsplit(origin).netloc == request.host
 
 
 async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 200, refusal: str = "") -> web.Response:
@@ -294,10 +321,19 @@ async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 2
     jobs: list[str] = []
     if rights.organization_id:
         await wait_for_head(request.app[STORE], request.app[VIEWS])
+        await _record_read(request, rights, number)
         comments = await comments_of(request.app[STORE], request.app[VIEWS], project_id, number)
         jobs = await jobs_of_pull_request(request.app[VIEWS], project_id, number)
     talk = Talk(rights, comments, new_id(), jobs[-1] if jobs else "", f"/hosted/{project_id}/pulls/{number}-{token}")
     return await _made(request, make_page, page, place, refusal, errors, talk, status=status, headers=FILES_WITHIN)
+
+
+async def _record_read(request: web.Request, rights: Rights, number: int) -> None:
+    """Record that a member reads what others wrote to the job."""
+    person = known_person(request)
+    filters = {"organization": rights.organization_id, "project": _address(request).project_id, "number": str(number)}
+    if person is not None:
+        await record_page_read(request.app[STORE], person.session_id, "pull request", filters, metadata(request))
 
 
 def _place(request: web.Request, actions: str) -> Place:

@@ -46,10 +46,7 @@ async def show_job(request: web.Request) -> web.Response:
 async def _job_page(
     request: web.Request, viewer: Member, project: ProjectView, job: ReadJob, *, refusal: str = "", status: int = 200
 ) -> web.Response:
-    await record_page_read(
-        request.app[STORE], viewer.person.session_id, "job",
-        {"organization": viewer.organization_id, "job": job.view.id}, metadata(request),
-    )  # fmt: skip
+    await _record_read(request, viewer, job)
     before = _number(request.query.get("before", ""))
     transcript = await read_transcript(request.app[STORE], job.view.id, before=before)
     return dashboard_page(
@@ -63,6 +60,12 @@ async def _job_page(
         refusal=refusal,
         max_prompt=MAX_PROMPT_CHARACTERS,
     )
+
+
+async def _record_read(request: web.Request, viewer: Member, job: ReadJob) -> None:
+    """Record that the person reads what others wrote to a job, or it to them."""
+    chosen = {"organization": viewer.organization_id, "job": job.view.id}
+    await record_page_read(request.app[STORE], viewer.person.session_id, "job", chosen, metadata(request))
 
 
 async def _state(request: web.Request, viewer: Member, project: ProjectView, job: ReadJob) -> dict[str, object]:
@@ -101,6 +104,7 @@ async def follow_job(request: web.Request) -> web.StreamResponse:
     """The job's state and its new steps, each once, until it ends."""
     viewer = await member(request)
     project, job = await _job(request, viewer)
+    await _record_read(request, viewer, job)
     seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
     after = min(_number(seen) or 0, await request.app[STORE].head())
     return await live(request, _fragments(request, viewer, project, job, after), revocation=revocation_of(request))
@@ -126,6 +130,7 @@ async def show_changes(request: web.Request) -> web.Response:
     """The job's changes so far; others wrote the files, so they are compared and rendered in child processes."""
     viewer = await member(request)
     project, job = await _job(request, viewer)
+    await _record_read(request, viewer, job)
     async with request.app[PAGE_TURNS].slot(project.id):
         changes = await request.app[JOB_CHANGES](project, job.view.id)
         made = await run_in_child(make_changes, changes, timeout_seconds=MAKING_SECONDS, memory_bytes=MAKING_BYTES)

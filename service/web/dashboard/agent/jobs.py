@@ -46,6 +46,7 @@ FILTER_NAMES: Mapping[JobFilter | None, str] = {
     "needs_input": "Needs your answer",
     "failed": "Failed",
 }
+MAX_ID_CHARACTERS = 100
 JOBS_PATH = "/dashboard/{organizationId}/jobs"
 SAMPLE = "Fix broken links"
 
@@ -58,11 +59,7 @@ async def show_jobs(request: web.Request) -> web.Response:
     only, project_id, cursor = _filter_of(request), request.query.get("project") or None, request.query.get("cursor")
     await wait_for_head(request.app[STORE], request.app[VIEWS])
     projects = await list_organization_projects(request.app[VIEWS], viewer.organization_id)
-    filters = {"only": only or "", "project": project_id or ""}
-    await record_page_read(
-        request.app[STORE], viewer.person.session_id, "jobs",
-        {"organization": viewer.organization_id, **filters}, metadata(request),
-    )  # fmt: skip
+    filters = await _record_read(request, viewer)
     return dashboard_page(
         request,
         viewer,
@@ -80,9 +77,18 @@ async def show_jobs(request: web.Request) -> web.Response:
     )
 
 
+async def _record_read(request: web.Request, viewer: Member) -> Mapping[str, str]:
+    """Record that the person reads what others asked for, and return the filters of the list."""
+    filters = {"only": _filter_of(request) or "", "project": request.query.get("project", "")[:MAX_ID_CHARACTERS]}
+    chosen = {"organization": viewer.organization_id, **filters}
+    await record_page_read(request.app[STORE], viewer.person.session_id, "jobs", chosen, metadata(request))
+    return filters
+
+
 @routes.get(JOBS_PATH + "/live")
 async def follow_jobs(request: web.Request) -> web.StreamResponse:
     viewer = await member(request)
+    await _record_read(request, viewer)
     return await live(request, _live_rows(request, viewer), revocation=revocation_of(request))
 
 

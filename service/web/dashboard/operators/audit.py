@@ -77,7 +77,9 @@ async def show_check(request: web.Request) -> web.Response:
 
 @routes.post("/operator/audit/verify")
 async def start_check(request: web.Request) -> web.Response:
-    await operator(request)
+    person = await operator(request)
+    head = str(await request.app[STORE].head())
+    await _record(request, person, {"through": head}, page="audit verify")
     notice = "" if request.app[LOG_CHECK].start() else "A check is under way already."
     return see_other(request, "operator/audit/verify", notice=notice)
 
@@ -93,7 +95,9 @@ async def follow_check(request: web.Request) -> web.StreamResponse:
 @routes.post("/operator/audit/checkpoint")
 async def download_checkpoint(request: web.Request) -> web.Response:
     """Sign the present state of the log, and send the checkpoint as a file to keep elsewhere."""
-    await operator(request)
+    person = await operator(request)
+    head = str(await request.app[STORE].head())
+    await _record(request, person, {"through": head}, page="audit checkpoint")
     made = await make_checkpoint(request.app[STORE], request.app[DATA])
     if made is None:
         raise Conflict("The log is empty: there is nothing to sign.")

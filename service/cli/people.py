@@ -120,7 +120,7 @@ async def _by_id(runtime: Runtime, person_id: str) -> PersonView:
     does="let a person sign in, with a role in an organization; or change the role",
     more="It prints a sign-in link for someone new. A viewer reads; an editor also gives jobs; an owner also manages "
     "keys and people. --operator also opens the settings, the audit of the whole log, and the service's health. "
-    "Someone added again, or with new rights beyond their one organization, signs in by a new link; sessions and passkeys end.",
+    "Someone added again, or with rights beyond one organization, signs in by a new link: sessions and passkeys end.",
     examples=["person add ada@example.com --role owner", "person add ops@example.com --operator"],
 )
 @click.argument("email", metavar="EMAIL")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from aiohttp import web
 
@@ -14,6 +15,7 @@ from service.main.parts import Parts
 from service.queries.gaps import GapReader
 from service.queries.job_steps import steps_of_pull_request
 from service.queries.jobs import errors_of_pull_request
+from service.queries.projects import organization_of
 from service.runtime.settings import Settings
 from service.runtime.settings_file import BadSettings
 from service.web.api import (
@@ -33,7 +35,9 @@ from service.web.api.metrics import Metrics, metrics_routes
 from service.web.api.organization import MODULES as ORGANIZATION
 from service.web.ask.pages import MODULES as ASK
 from service.web.dashboard.navigation import note_served
+from service.web.dashboard.page import LIVE_SEATS, live_seats
 from service.web.dashboard.pages import MODULES as PAGES
+from service.web.dashboard.site_checks import TRIALS, trials
 from service.web.http import access, errors, hosted
 from service.web.http.app_keys import (
     ADMITS,
@@ -95,14 +99,15 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[MODEL_ALIASES] = tuple(runtime.settings.models)
     app[MENTION] = runtime.settings.agent.mention
     app[DOCS_SOURCE] = parts.docs
-    app[GAP_READER] = GapReader(runtime.store, runtime.views)
+    app[GAP_READER] = GapReader(runtime.store, runtime.views, partial(parts.metrics.count_bound, "gaps"))
     app[BEHIND], app[INDEXING] = parts.indexer.behind, parts.indexer.progress
     app[SITE_REPORTS], app[GUARDED_PROJECTS], app[UPLOADS] = parts.site_reports, parts.projects, parts.uploads
     app[COST_BOUNDS] = lambda: parts.spending.bounds
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
     app[hosted.HOSTED] = parts.hosted
     app[ACT_BY_LINK] = runtime.settings.hosted.act_by_link
-    app[hosted.PAGE_TURNS] = hosted.page_turns(parts.metrics.count_bound)
+    app[hosted.PAGE_TURNS] = hosted.PageTurns(parts.metrics.count_bound, partial(organization_of, runtime.views))
+    app[LIVE_SEATS], app[TRIALS] = live_seats(parts.metrics.count_bound), trials(parts.metrics.count_bound)
     app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
         runtime.views, project_id, number
     )

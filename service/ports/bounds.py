@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 Bound = Literal[
     "connections", "descriptors", "requests", "searches", "indexing_time", "indexing_memory", "page_time", "site_files",
     "uploads", "site_reports", "git_bodies", "git_turns", "git_work", "git_answers",
-    "page_turns", "page_work", "diff_files", "diff_lines", "diff_words",
+    "page_turns", "page_work", "live_pages", "trial_searches", "gaps", "diff_files", "diff_lines", "diff_words",
 ]  # fmt: skip
 """
 - ``connections``: a connection refused because there were too many.
@@ -26,6 +26,11 @@ Bound = Literal[
 - ``git_answers``: an answer cut because a git client took it too slowly.
 - ``page_turns``: a pull request's page refused because too many of its project waited, or it waited too long.
 - ``page_work``: such a page ended because it took too much time or memory.
+- ``live_pages``: an open page of the dashboard that does not change by itself, because its session or its organization
+  has too many.
+- ``trial_searches``: golden questions, or a search that is explained, refused because too many of its organization
+  waited.
+- ``gaps``: a grouping of unanswered questions refused in the same way.
 - ``diff_files``, ``diff_lines``: files of a pull request, or lines of a file, left out because there are too many.
 - ``diff_words``: a pair of lines shown without marks for the words that changed, which took too long to find.
 """

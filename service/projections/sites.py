@@ -17,7 +17,7 @@ UP_TO_DATE = """
 
 
 class SitesView:
-    name = "sites-4"
+    name = "sites-5"
     tables = """
         CREATE TABLE sites (
             domain TEXT PRIMARY KEY,
@@ -38,6 +38,7 @@ class SitesView:
             public INTEGER NOT NULL DEFAULT 0,
             origins TEXT NOT NULL DEFAULT '[]'  -- JSON
         ) STRICT;
+        CREATE INDEX sites_by_organization ON sites (organization_id, domain);
     """
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:

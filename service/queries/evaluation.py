@@ -7,6 +7,7 @@ question's first ten pages (sections, for facts): recall at 5, the reciprocal ra
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import msgspec
 from msgspec import Struct
@@ -54,15 +55,23 @@ class Evaluation(Struct, frozen=True):
 
 
 async def evaluate_site(
-    index: SearchIndex, domain: str, questions: Sequence[Question], on_progress: Callable[[int, int], None]
+    index: SearchIndex,
+    domain: str,
+    questions: Sequence[Question],
+    on_progress: Callable[[int, int], None],
+    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Evaluation:
-    """Return the measures of a site's search; none of its thresholds. Raises as ``SearchIndex``."""
+    """Return the measures of a site's search; none of its thresholds. Each question is asked in a ``turn``.
+
+    Raises as ``SearchIndex``.
+    """
     scores: list[Score] = []
     misses: list[Missed] = []
     commit = ""
     for number, question in enumerate(questions, start=1):
-        wanted = await _wanted(index, domain, question)
-        result = await index.search(domain, question.query, limit=READ_SECTIONS)
+        async with turn():
+            wanted = await _wanted(index, domain, question)
+            result = await index.search(domain, question.query, limit=READ_SECTIONS)
         commit = result.commit
         found = _found(question, result.sections, wanted)
         score = scored(found, len(wanted))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from service.domain.access.idempotency import Claimed, claim_id
 from service.domain.threads.question_groups import MAX_WORDINGS, AskedWording, QuestionGroup, group_wordings
 from service.domain.times import timestamp_from
 from service.queries.questions import Period, Placed
+from service.runtime.shares import Shares
 from service.streams import REQUESTS
 from service.views.gaps import GapView
 from service.views.questions import ExampleView
@@ -25,6 +26,7 @@ MAX_PROMPT_CHARACTERS = 300
 """For one question in the instruction of a job."""
 MAX_IN_MEMORY = 100
 """Periods whose groups are kept."""
+WAIT_SECONDS = 20.0
 
 _PROMPT = """\
 Readers asked the following, and the documentation does not answer it. The lines in quotation marks are what readers \
@@ -53,11 +55,12 @@ class _Kept(Struct, frozen=True):
 class GapReader:
     """Reads gaps, and keeps the groups of periods until a question more, or one less, is unanswered in them.
 
-    To group a thousand wordings takes some 50 ms, on a thread.
+    To group a thousand wordings takes some 50 ms, on a thread: one organization's at a time, in turn.
     """
 
-    def __init__(self, store: EventStore, views: Views) -> None:
+    def __init__(self, store: EventStore, views: Views, on_refused: Callable[[], None] = lambda: None) -> None:
         self._store, self._views = store, views
+        self._shares = Shares(1, (1,), waiting=8, seconds=WAIT_SECONDS, on_refused=on_refused)
         self._kept: OrderedDict[GapQuery, _Kept] = OrderedDict()
 
     async def list(self, query: GapQuery, *, limit: int, offset: int = 0) -> Placed[GapView]:
@@ -80,8 +83,11 @@ class GapReader:
         unanswered = await _unanswered(self._views, query)
         kept = self._kept.get(query)
         if kept is None or kept.unanswered != unanswered:
-            kept = _Kept(unanswered, await _group(self._views, query))
-            self._kept[query] = kept
+            async with self._shares.slot(query.organization_id):
+                kept = self._kept.get(query)  # another request may have grouped it meanwhile
+                if kept is None or kept.unanswered != unanswered:
+                    kept = _Kept(unanswered, await _group(self._views, query))
+        self._kept[query] = kept
         self._kept.move_to_end(query)
         if len(self._kept) > MAX_IN_MEMORY:
             self._kept.popitem(last=False)

@@ -27,7 +27,8 @@ async def list_projects(views: Views) -> list[ProjectView]:
 async def list_organization_projects(views: Views, organization_id: str) -> list[ProjectView]:
     """Return an organization's projects, oldest first."""
     rows = await views.query(
-        "SELECT * FROM projects WHERE json_extract(settings, '$.organization_id') = ? ORDER BY created_at, id",
+        "SELECT * FROM projects WHERE domain IN (SELECT domain FROM sites WHERE organization_id = ?)"
+        " ORDER BY created_at, id",
         (organization_id,),
     )
     return [_view(row) for row in rows]
@@ -46,6 +47,12 @@ async def list_projects_of(views: Views, organization_id: str, *, after: str = "
 async def get_project(views: Views, project_id: str) -> ProjectView | None:
     row = await views.query_one("SELECT * FROM projects WHERE id = ?", (project_id,))
     return _view(row) if row else None
+
+
+async def organization_of(views: Views, project_id: str) -> str:
+    """Return the id of a project's organization; empty where there is no such project."""
+    project = await get_project(views, project_id)
+    return project.organization_id if project is not None else ""
 
 
 async def project_of_domain(views: Views, domain: str) -> ProjectView | None:

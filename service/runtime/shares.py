@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from service.domain.errors import Unavailable
 
@@ -60,7 +60,7 @@ class Shares:
     def _refusal(self) -> Unavailable:
         self._on_refused()
         return Unavailable(
-            "Too many requests for this repository are under way; try again in a few seconds.",
+            "Too many requests of this kind are under way; try again in a few seconds.",
             retry_after_seconds=RETRY_AFTER_SECONDS,
         )
 
@@ -85,6 +85,33 @@ class Shares:
 
     def _may_hold(self, keys: "Keys") -> bool:
         return all(self._held[key] < most for key, most in zip(keys, self._each, strict=True))
+
+
+class Seats:
+    """Places that are held for long, such as by an open page: the owner at each level may hold ``each[level]``, and
+    no one waits for one.
+    """
+
+    def __init__(self, each: Sequence[int], *, on_refused: Callable[[], None]) -> None:
+        self._each = each
+        self._on_refused = on_refused
+        self._held: Counter[tuple[int, str]] = Counter()
+
+    @contextmanager
+    def seat(self, *owners: str) -> Iterator[bool]:
+        """Hold a place, and yield whether there was one."""
+        keys = tuple(enumerate(owners))
+        is_free = all(self._held[key] < most for key, most in zip(keys, self._each, strict=True))
+        if not is_free:
+            self._on_refused()
+            yield False
+            return
+        self._held.update(keys)
+        try:
+            yield True
+        finally:
+            self._held.subtract(keys)
+            self._held += Counter()  # without those that hold none
 
 
 Keys = tuple[tuple[int, str], ...]

@@ -179,7 +179,7 @@ def app(hosted, closed, counted):
         counted[bound] += times
 
     app[COUNT_BOUND] = count
-    app[hosted_requests.PAGE_TURNS] = hosted_requests.page_turns(count)
+    app[hosted_requests.PAGE_TURNS] = hosted_requests.PageTurns(count)
     app[hosted_requests.HOSTED] = hosted
     app[hosted_requests.PULL_REQUEST_CLOSED] = record
     app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
@@ -564,7 +564,7 @@ async def test_logged_error_does_not_contain_the_token(aiohttp_client, hosted):
     outer = web.Application(middlewares=[Entrance().enter])
     outer[hosted_requests.HOSTED] = hosted
     outer[COUNT_BOUND] = ignore_bounds
-    outer[hosted_requests.PAGE_TURNS] = hosted_requests.page_turns(ignore_bounds)
+    outer[hosted_requests.PAGE_TURNS] = hosted_requests.PageTurns(ignore_bounds)
     outer.add_routes(pull_requests.routes)
     client = await aiohttp_client(outer)
     with capture_logs() as logged:

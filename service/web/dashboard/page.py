@@ -9,14 +9,18 @@ import base64
 import binascii
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
+from functools import partial
 
 from aiohttp import web
 from msgspec import Struct
 
+from service.ports.bounds import CountBound
 from service.queries.keys import Revocation
+from service.runtime.shares import Seats
 from service.web.dashboard.navigation import Member, Person, groups_of
 from service.web.http.app_keys import CLOSING
 from service.web.http.live import with_keep_alives
+from service.web.http.people import signed_in
 from service.web.http.revocation import revocation_of
 from service.web.http.routes import VISIT
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
@@ -33,6 +37,15 @@ LIVE_HEADERS = {
 }
 ENDED = b"event: done\ndata:\n\n"
 """The last event of a live region that has come to its end: ``hx-sse:close="done"`` then stops connecting."""
+
+
+LIVE_OF_SESSION, LIVE_OF_ORGANIZATION = 32, 256
+"""Live regions that are open at once; one that was closed counts until the next keep-alive."""
+LIVE_SEATS: web.AppKey[Seats] = web.AppKey("LIVE_SEATS")
+
+
+def live_seats(count_bound: CountBound) -> Seats:
+    return Seats((LIVE_OF_ORGANIZATION, LIVE_OF_SESSION), on_refused=partial(count_bound, "live_pages"))
 
 
 class Live(Struct, frozen=True):
@@ -104,7 +117,21 @@ async def live(
 
     The region: ``<div hx-sse:connect="ADDRESS" hx-sse:close="done" hx-swap="innerMorph">``. Begin with a fragment of
     the whole region, or go on after the ``Last-Event-ID``, so that nothing is missed between page and connection.
+
+    Where the session or its organization has too many open, the answer is 204, which leaves the page as it is: it is
+    then as without a script.
     """
+    person = await signed_in(request)
+    owners = (request.match_info.get("organizationId", ""), person.session_id)
+    with request.app[LIVE_SEATS].seat(*owners) as has_seat:
+        if not has_seat:
+            return web.Response(status=204, headers={"Cache-Control": "no-store"})
+        return await _sent_live(request, fragments, revocation)
+
+
+async def _sent_live(
+    request: web.Request, fragments: AsyncIterator[Live], revocation: Revocation | None
+) -> web.StreamResponse:
     request[VISIT].is_stream = True
     response = web.StreamResponse(headers=LIVE_HEADERS)
     await response.prepare(request)

@@ -1,6 +1,7 @@
 """The embedded code host's pull requests, as the API, the dashboard and their own pages act on them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import Literal, NamedTuple
@@ -21,9 +22,6 @@ PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime, Metada
     "PULL_REQUEST_CLOSED"
 )
 """Called with the project, the page, the time and the actor after every merge and close, repeated ones included."""
-PAGE_TURNS: web.AppKey[Shares] = web.AppKey("PAGE_TURNS")
-"""Shares of the projects whose pull requests are looked at."""
-
 MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
 """For a page's HTML, on a machine that has much else to do: it takes less than a second."""
 
@@ -36,9 +34,27 @@ class PullRequestAddress(NamedTuple):
     token: str
 
 
-def page_turns(count_bound: CountBound) -> Shares:
-    """Processes at once, one for each project: most pages take a tenth of a second."""
-    return Shares(8, (1,), waiting=30, seconds=30, on_refused=partial(count_bound, "page_turns"))
+async def _itself(project_id: str) -> str:
+    return project_id
+
+
+class PageTurns:
+    """Shares of the projects whose pull requests and files are looked at: processes at once, one for each project and
+    half of all for each organization. Most pages take a tenth of a second.
+    """
+
+    def __init__(self, count_bound: CountBound, organization_of: Callable[[str], Awaitable[str]] = _itself) -> None:
+        self._shares = Shares(8, (4, 1), waiting=30, seconds=30, on_refused=partial(count_bound, "page_turns"))
+        self._organization_of = organization_of
+
+    @asynccontextmanager
+    async def slot(self, project_id: str) -> AsyncIterator[None]:
+        """Hold a slot. Raises Unavailable, as ``Shares.slot``."""
+        async with self._shares.slot(await self._organization_of(project_id), project_id):
+            yield
+
+
+PAGE_TURNS: web.AppKey[PageTurns] = web.AppKey("PAGE_TURNS")
 
 
 async def act_on_pull_request(

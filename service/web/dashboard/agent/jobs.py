@@ -96,15 +96,15 @@ async def _live_rows(request: web.Request, viewer: Member) -> AsyncGenerator[Liv
     """Yield the list when it has changed, from its state now on."""
     store, root = request.app[STORE], root_of_page(request)
     after = await store.head()
-    shown = rendered("jobs_rows.html", root=root, member=viewer, **await _rows(request, viewer))
-    yield Live(shown)
+    shown = await _rows(request, viewer)
+    yield Live(rendered("jobs_rows.html", root=root, member=viewer, **shown))
     async with aclosing(store.follow(after=after, category=JOBS.category)) as batches:
         async for _ in batches:
             await wait_for_head(store, request.app[VIEWS])
-            html = rendered("jobs_rows.html", root=root, member=viewer, **await _rows(request, viewer))
-            if html != shown:
-                shown = html
-                yield Live(html)
+            rows = await _rows(request, viewer)
+            if rows != shown:  # the jobs of others change, too
+                shown = rows
+                yield Live(rendered("jobs_rows.html", root=root, member=viewer, **rows))
             await asyncio.sleep(LIVE_SECONDS)
 
 

@@ -1,5 +1,6 @@
 """Create a project in a browser, from wherever its documentation is, and change it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal, get_args
 
@@ -8,7 +9,7 @@ from msgspec import Struct
 
 from service.commands.guarded_projects import NamedContext, NewProject, ProjectEdit
 from service.commands.projects import CheckedProject
-from service.domain.errors import BodyTooLarge, Invalid, ServiceError, UnsupportedMediaType
+from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, ServiceError, UnsupportedMediaType
 from service.domain.projects.settings import CodeHostKind
 from service.queries.projects import get_project
 from service.queries.sites import Site
@@ -19,7 +20,7 @@ from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import GUARDED_PROJECTS, UPLOADS, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.people import Member, member, metadata
-from service.web.http.problems import status_of
+from service.web.http.problems import BODY_SECONDS, status_of
 
 Kind = Literal["upload", "git", "host", "folder", "website"]
 NEW = "/dashboard/{organizationId}/projects/new"
@@ -88,7 +89,11 @@ async def create_project(request: web.Request) -> web.Response:
 async def _create_from_upload(request: web.Request, viewer: Member) -> web.Response:
     values: dict[str, str] = {}
     try:
-        file = await _file_of(request, values)
+        try:
+            async with asyncio.timeout(request.app[BODY_SECONDS]):
+                file = await _file_of(request, values)
+        except TimeoutError:
+            raise BodyTooSlow from None
         new = NewProject(
             values.get("name", ""), docs_folder=values.get("docs_folder", ""), domain=values.get("domain", "")
         )
@@ -126,8 +131,11 @@ async def _file_of(request: web.Request, values: dict[str, str]) -> BodyPartRead
 
 
 async def _pieces(file: BodyPartReader) -> AsyncIterator[bytes]:
-    while piece := await file.read_chunk(1 << 16):
-        yield piece
+    try:
+        while piece := await file.read_chunk(1 << 16):
+            yield piece
+    except (ValueError, web.RequestPayloadError):
+        raise Invalid("The archive did not arrive whole. Send it again.") from None
 
 
 async def _to_site(request: web.Request, viewer: Member, done: CheckedProject, more: str = "") -> web.Response:

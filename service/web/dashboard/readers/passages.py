@@ -63,10 +63,14 @@ async def _lines(docs: DocsSource, project: ProjectView, source: SourceView) -> 
     blob = next((file.blob for file in files if file.path == source.path), None)
     if blob is None:
         raise NotFound(f"File not found: {source.path}. It may be left out of the index by now.")
-    text = (await docs.read_file(place, blob)).decode("utf-8", "replace")
+    content = await docs.read_file(place, blob)
+    return await asyncio.to_thread(_around, content, source)  # of a file of any size
+
+
+def _around(content: bytes, source: SourceView) -> list[Line]:
     first = max(1, source.start_line - LINES_AROUND)
     last = min(source.end_line + LINES_AROUND, first + MAX_LINES - 1)
     return [
         Line(number, line[:MAX_CHARACTERS], source.start_line <= number <= source.end_line)
-        for number, line in enumerate(text.splitlines()[first - 1 : last], start=first)
+        for number, line in enumerate(content.decode("utf-8", "replace").splitlines()[first - 1 : last], start=first)
     ]

@@ -1,0 +1,37 @@
+"""What one person or organization may take of the pages."""
+
+from contextlib import AsyncExitStack
+
+from service.web.dashboard.page import LIVE_OF_SESSION
+from tests.dashboard.conftest import SAME_ORIGIN
+
+
+async def test_session_has_a_bound_of_live_pages(viewer, editor, service):
+    path = f"/dashboard/{service.organization_id}/jobs/live"
+    async with AsyncExitStack() as opened:
+        for _ in range(LIVE_OF_SESSION):
+            answer = await opened.enter_async_context(viewer.get(path))
+            assert answer.content_type == "text/event-stream"
+        async with viewer.get(path) as refused:
+            assert (refused.status, await refused.read()) == (204, b"")
+        async with editor.get(path) as other:
+            assert other.status == 200
+
+
+async def test_number_of_any_length_in_the_address_is_no_error(editor, service):
+    jobs = f"/dashboard/{service.organization_id}/jobs"
+    fields = {"project": service.project_id, "prompt": "Look around"}
+    async with editor.post(f"{jobs}/new", data=fields, headers=SAME_ORIGIN, allow_redirects=False) as made:
+        job = f"{jobs}/{made.headers['Location'].rsplit('/', 1)[1]}"
+    for number in ("0" * 14 + "1" * 30, "0" * 14 + "1" * 5_000, "9" * 15, "-1", "٣"):
+        async with editor.get(job, params={"before": number}) as page:
+            assert page.status == 200, number
+
+
+async def test_archive_that_does_not_end_is_refused(owner, service):
+    head = b'--b\r\nContent-Disposition: form-data; name="archive"; filename="a.zip"\r\n\r\n'
+    kind = {**SAME_ORIGIN, "Content-Type": "multipart/form-data; boundary=b"}
+    path = f"/dashboard/{service.organization_id}/projects/new"
+    for body in (head + b"PK", head, b"--b\r\n", b"", b"--c--"):
+        async with owner.post(path, data=body, headers=kind, allow_redirects=False) as page:
+            assert page.status in (400, 415), (body, page.status)

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createMarkdown, safeUrl } from "../../service/web/scripts/markdown.js";
+import { createMarkdown, pageUrl, safeUrl } from "../../service/web/scripts/markdown.js";
 import { fakeDocument } from "./fake_document.mjs";
 
 const shown = (text, options = {}) => {
@@ -114,4 +114,13 @@ for (const [name, text] of Object.entries(HOSTILE)) {
 
 test("10,000 pieces of a long line end", { timeout: 20_000 }, () => {
   assert.ok(streamed("x ".repeat(50_000), 10).length > 100_000);
+});
+
+test("an address on a site does not lead to another without saying so", () => {
+  const site = "https://docs.example.com/guide";
+  assert.equal(pageUrl("/install#linux", site), "https://docs.example.com/install#linux");
+  assert.equal(pageUrl("https://www.example.com/a", site), "https://www.example.com/a");
+  for (const url of ["//evil.example/a", "///evil.example/a", "\\\\evil.example/a", "javascript:alert(1)", "java\tscript:alert(1)", "http://[", "data:text/html,x"]) {
+    assert.equal(pageUrl(url, site), "", url);
+  }
 });

@@ -49,6 +49,11 @@ def clipped(text: str) -> str:
     return text if len(text) <= MAX_NAME else text[:MAX_NAME] + "…"
 
 
+def web_address(url: str) -> str:
+    """The address that others gave, if a link may lead there; else nothing, as for one that runs a script."""
+    return url if _is_web_link(url) else ""
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -62,6 +67,7 @@ def _environment() -> Environment:
     environment.filters.update(
         visible=visible,
         clipped=clipped,
+        web_address=web_address,
         readable_time=readable_time,
         elapsed=elapsed,
         moment=moment_of,

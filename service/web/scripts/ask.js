@@ -1,7 +1,7 @@
 // The ask page: draws what the assistant's state says. Text of others becomes text nodes, never HTML.
 
 import { createAssistant } from "./assistant.js";
-import { createMarkdown } from "./markdown.js";
+import { createMarkdown, pageUrl } from "./markdown.js";
 
 const page = document.getElementById("ask");
 const [messages, form, question, stop, send, status] = ["messages", "form", "question", "stop", "send", "status"].map((id) => document.getElementById(id));
@@ -49,7 +49,7 @@ class ReplyView {
   /** The documentation's own site where it is known, else the passage below the answer. */
   #linkTo(url) {
     if (/^(https?|mailto):/.test(url)) return url;
-    if (base) return new URL(url, base).href;
+    if (base) return pageUrl(url, base);
     const found = this.#sources.find((one) => one.url === url) ?? this.#sources.find((one) => one.url.split("#")[0] === url.split("#")[0]);
     return found ? `#${this.#idOf(found)}` : "";
   }
@@ -99,9 +99,11 @@ class ReplyView {
     const items = reply.sources.map((source) => {
       const name = source.heading && source.heading !== source.title ? `${source.title} › ${source.heading}` : source.title || source.url;
       const inside = [make("summary", { textContent: `${source.number}. ${name}` })];
-      if (base) inside.push(make("p", {}, make("a", { href: new URL(source.url, base).href, target: "_blank", rel: "noopener", textContent: "Open the page" })));
+      const address = base && pageUrl(source.url, base);
+      if (address) inside.push(make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener", textContent: "Open the page" })));
       const passage = make("div", { class: "passage", tabIndex: 0 });
-      createMarkdown(passage, { link: (url) => this.#linkTo(base ? new URL(url, new URL(source.url, base)).href : url) }).update(source.passage);
+      const link = (url) => (address ? pageUrl(url, address) : base ? "" : this.#linkTo(url));
+      createMarkdown(passage, { link }).update(source.passage);
       inside.push(passage);
       return make("li", {}, make("details", { id: this.#idOf(source) }, ...inside));
     });

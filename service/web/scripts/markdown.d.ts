@@ -19,3 +19,5 @@ export interface MarkdownView {
 export declare function createMarkdown(element: Element, options?: MarkdownOptions): MarkdownView;
 /** The address if a link may lead there: http, https, mailto or relative; else the empty string. */
 export declare function safeUrl(url: string, base?: string): string;
+/** The address of a page on a site: whole, or from the site's root. Empty for one that would lead off the site unsaid. */
+export declare function pageUrl(url: string, site: string): string;

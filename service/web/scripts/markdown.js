@@ -30,6 +30,12 @@ export function safeUrl(url, base) {
   }
 }
 
+/** The address of a page on a site: whole, or from the site's root. Empty for one that would lead off the site unsaid. */
+export function pageUrl(url, site) {
+  const safe = safeUrl(url, site);
+  return !safe || /^https?:\/\//i.test(url) || new URL(safe).origin === new URL(site).origin ? safe : "";
+}
+
 /**
  * A view of growing Markdown in an element. `update(text)` shows the text so far; `link(url)` may change or refuse
  * (with the empty string) an address, after `safeUrl`; `image(url)` gives the address of an image to show; images are

@@ -45,14 +45,15 @@
     for (const reader = response.body.getReader(); ;) {
       const { done, value } = await reader.read();
       if (done) break;
-      text += decoder.decode(value, { stream: true });
+      const piece = decoder.decode(value, { stream: true });
+      text += piece;
+      into.append(piece); // the text so far is not set again for each piece
       if (text.length > MOST_SHOWN) {
         controller.abort();
         text = `${text.slice(0, MOST_SHOWN)}\n… the rest is not shown`;
         into.textContent = text;
         return;
       }
-      into.textContent = text;
     }
     if ((response.headers.get("content-type") ?? "").includes("json")) into.textContent = pretty(text);
   }

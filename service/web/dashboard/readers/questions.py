@@ -37,8 +37,8 @@ from service.web.pages.rendering import safe_markdown, visible
 ROWS = 50
 MESSAGES = 40
 """Messages of a conversation on one page."""
-MAX_RENDERED = 20_000
-"""Characters of an answer that is shown as Markdown; a longer one is shown as it was written."""
+MAX_RENDERED, MAX_RENDERED_PAGE = 20_000, 200_000
+"""Characters of an answer that is shown as Markdown, and of all answers of a page; others are shown as written."""
 CONVERSATION_PATH = "/dashboard/{organizationId}/questions/{threadId}"
 OUTCOMES = {"answered": "Answered", "unanswered": "Not answered", "failed": "No whole answer"}
 RATINGS = {"up": "Helpful", "down": "Not helpful"}
@@ -129,19 +129,23 @@ async def find_conversation(request: web.Request, person: Member) -> tuple[Proje
 
 
 def _shown(messages: tuple[TranscriptMessage, ...]) -> list[ShownMessage]:
-    shown = []
+    shown, rendered = [], 0
     for one in messages:
         text, suggestions = parted(one.content) if one.role == "assistant" else (one.content, [])
-        shown.append(ShownMessage(one, _html(one, text), suggestions))
+        is_plain = one.role == "user" or len(text) > MAX_RENDERED or rendered + len(text) > MAX_RENDERED_PAGE
+        rendered += 0 if is_plain else len(text)
+        shown.append(ShownMessage(one, _plain(text) if is_plain else _html(one, text), suggestions))
     return shown
+
+
+def _plain(text: str) -> Markup:
+    return Markup('<pre class="words">{}</pre>').format(visible(text))
 
 
 def _html(message: TranscriptMessage, text: str) -> Markup:
     """Return an answer's text as HTML. Its citations lead to the list of its sources; links within the documentation
     site are shown as text, since they are not addresses here.
     """
-    if message.role == "user" or len(text) > MAX_RENDERED:
-        return Markup('<pre class="words">{}</pre>').format(visible(text))
     cited = {str(source.number) for source in message.sources}
     text = _CITATION.sub(
         lambda found: f"[[{found[1]}]](#{message.id}-{found[1]})" if found[1] in cited else found[0], visible(text)

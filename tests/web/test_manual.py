@@ -44,6 +44,17 @@ def test_each_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in anchors_of((MANUAL / (target or page)).read_text("utf-8")), link
 
 
+def test_links_of_other_pages_into_the_manual_lead_somewhere():
+    templates = MANUAL.parent.glob("web/**/templates/*.html")
+    links = [
+        link for file in templates for link in re.findall(r'manual/([a-z-]+)(#[a-z-]+)?"', file.read_text("utf-8"))
+    ]
+    assert ("configuration", "") in links
+    for page, anchor in links:
+        assert f"{page}.md" in PAGES, page
+        assert anchor[1:] in {"", *anchors_of((MANUAL / f"{page}.md").read_text("utf-8"))}, anchor
+
+
 def test_the_index_leads_to_each_page():
     assert set(links_of((MANUAL / "index.md").read_text("utf-8"))) >= {*PAGES} - {"index.md"}
 

@@ -13,9 +13,9 @@ from eventstore import EventStore, ProjectionStatus, Views
 WALK_SECONDS = 1.0
 """For all folders together: of a larger one the files that were counted by then are shown."""
 PARTS = {
-    "Log": ("events.db", "events.db-wal", "events.db-shm"),
-    "Vault of keys": ("keys.db", "keys.db-wal", "keys.db-shm"),
-    "Tables for reading": ("views.db", "views.db-wal", "views.db-shm"),
+    "Log of all events": ("events.db", "events.db-wal", "events.db-shm"),
+    "Vault: keys of encrypted text": ("keys.db", "keys.db-wal", "keys.db-shm"),
+    "Tables made from the log": ("views.db", "views.db-wal", "views.db-shm"),
     "Search indexes": ("index",),
     "Hosted repositories": ("hosted",),
     "Clones of repositories": ("repos",),

@@ -18,7 +18,7 @@ async def test_health_page_names_disk_models_and_state(operator, service):
     text = await (await operator.get("/operator/health")).text()
     assert "All parts of the service work." in text
     assert "builtin" in text
-    assert re.search(r"Log</th><td class=\"number\">[\d.,]+ (?:k|M)?B", text)
+    assert re.search(r"Log of all events</th><td class=\"number\">[\d.,]+ (?:k|M)?B", text)
     assert str(service.data) in text
 
 

@@ -43,7 +43,7 @@ class Choice(Struct, frozen=True):
 
 CHOICES: Mapping[Kind, Choice] = {
     "upload": Choice("Upload", "A zip archive from your computer. Pull requests are opened here."),
-    "git": Choice("Git address", "A repository that is copied once. Pull requests are opened here."),
+    "git": Choice("Git address", "Any git repository. It is copied once; pull requests are opened here, not there."),
     "host": Choice("Code host", "GitHub, GitLab, Gitea or Forgejo. Pull requests are opened there."),
     "folder": Choice("Folder", "A folder on the machine of this service. Pull requests are opened here."),
     "website": Choice("Website", "A live site. Readers can ask; the agent cannot change it."),

@@ -130,7 +130,7 @@ async def change_access(request: web.Request) -> web.Response:
     except ServiceError as error:
         return await _access_page(request, viewer, site, values, error)
     path = f"dashboard/{viewer.organization_id}/sites/{site.view.domain}/access"
-    return see_other(request, path, notice="Kept. It holds from now on.")
+    return see_other(request, path, notice="Saved. It applies from now on.")
 
 
 async def _access_page(

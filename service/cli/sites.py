@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
-from msgspec.structs import asdict
 
 from eventstore import Metadata
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, failure, warning
@@ -24,7 +23,7 @@ from service.queries.sites import get_site
 from service.retrieval.search.explained import explained
 from service.runtime.system import cli_actor
 from service.views.projects import ProjectView
-from service.views.search import ExplainedResult, SearchResult, search_result
+from service.views.search import SearchResult, explained_result, search_result
 
 if TYPE_CHECKING:
     from service.retrieval.index.report import IndexReport
@@ -233,7 +232,4 @@ async def search(runtime: Runtime, options: Options, output: Output) -> int:
 
 def _result(section: Section, commit: str) -> SearchResult:
     """Return a result as over HTTP, with its explanation where there is one."""
-    result = search_result(section, commit)
-    if section.explanation is None:
-        return result
-    return ExplainedResult(**asdict(result), explanation=section.explanation)
+    return search_result(section, commit) if section.explanation is None else explained_result(section, commit)

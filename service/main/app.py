@@ -33,8 +33,8 @@ from service.web.api import (
 )
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.api.organization import MODULES as ORGANIZATION
+from service.web.api.organization.site_checks import TRIALS, trials
 from service.web.ask.pages import MODULES as ASK
-from service.web.dashboard.documentation.site_checks import TRIALS, trials
 from service.web.dashboard.navigation import note_served
 from service.web.dashboard.page import LIVE_SEATS, live_seats
 from service.web.dashboard.pages import MODULES as PAGES

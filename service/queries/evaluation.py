@@ -15,6 +15,7 @@ from msgspec import Struct
 from service.domain.errors import Invalid
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 from service.ports.search_index import SearchIndex, Section
+from service.views.evaluation import EvaluationView, MissedView
 
 LOOKED_AT, RECALLED = 10, 5
 READ_SECTIONS = 40
@@ -52,6 +53,19 @@ class Evaluation(Struct, frozen=True):
     """Questions with nothing right among the first five."""
     failed: tuple[str, ...] = ()
     """The thresholds that were missed."""
+
+    @property
+    def view(self) -> EvaluationView:
+        return EvaluationView(
+            self.domain,
+            self.commit,
+            self.questions,
+            self.recall_at_5,
+            self.hit_at_5,
+            self.mrr,
+            self.ndcg_at_10,
+            tuple(MissedView(one.query, one.wanted, one.found) for one in self.misses),
+        )
 
 
 async def evaluate_site(
@@ -158,11 +172,18 @@ def parse_questions(text: str, name: str, *, most: int) -> list[Question]:
             question = msgspec.json.decode(line, type=Question)
         except msgspec.DecodeError as error:
             raise Invalid(f"{name}, line {number}: {error}") from error
-        if not question.query.strip() or len(question.query) > MAX_QUESTION_CHARACTERS:
-            raise Invalid(f"{name}, line {number}: the query is blank, or too long.")
-        if bool(question.relevant) == bool(question.facts) or not all(map(_plain, question.relevant + question.facts)):
-            raise Invalid(f"{name}, line {number}: give either relevant pages or facts, none of them blank.")
+        if problem := problem_of(question):
+            raise Invalid(f"{name}, line {number}: {problem}.")
         questions.append(question)
     if not 0 < len(questions) <= most:
         raise Invalid(f"{name} has {len(questions)} questions; give 1 to {most}.")
     return questions
+
+
+def problem_of(question: Question) -> str:
+    """Return why a question cannot be asked; empty when it can."""
+    if not question.query.strip() or len(question.query) > MAX_QUESTION_CHARACTERS:
+        return "the query is blank, or too long"
+    if bool(question.relevant) == bool(question.facts) or not all(map(_plain, question.relevant + question.facts)):
+        return "give either relevant pages or facts, none of them blank"
+    return ""

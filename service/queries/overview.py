@@ -1,4 +1,4 @@
-"""What an organization's people have to look at: jobs, unanswered questions and the age of its indexes."""
+"""Numbers of what waits for an organization's people: jobs, unanswered questions, the age of its indexes."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What an organization's people have to look at, in numbers."""
+"""Numbers of what waits for an organization's people."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class WaitingJobsView(Struct, frozen=True, rename="camel"):
 
 
 class OverviewView(Struct, frozen=True, rename="camel"):
-    """What an organization's people have to look at."""
+    """Numbers of what waits for an organization's people."""
 
     jobs: Annotated[WaitingJobsView, described("Its jobs.")]
     unanswered: Annotated[int, described("Questions of the last 7 days that the documentation does not answer.")]

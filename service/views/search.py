@@ -3,9 +3,10 @@
 from typing import Annotated
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
 
 from service.domain.search import path_on_site
-from service.ports.search_index import Explanation, Range, Section
+from service.ports.search_index import Range, Section
 from service.views.fields import Reference, described
 
 MAX_RESULT_CHARACTERS = 20_000
@@ -52,10 +53,51 @@ class SearchResult(Struct, frozen=True):
     metadata: ResultMetadata
 
 
+class ExplanationView(Struct, frozen=True, rename="camel"):
+    """Where a section's place in a result comes from: points, which ``place`` multiplies."""
+
+    points: Annotated[float, described("All of the following together, multiplied by `place`.")]
+    title: Annotated[float, described("Points of the page's title.")]
+    links: Annotated[float, described("Points of the names that other pages have for it.")]
+    text: Annotated[float, described("Points of the whole page as one text.")]
+    heading: Annotated[float, described("Points of the section's heading.")]
+    body: Annotated[float, described("Points of the section's text.")]
+    further_sections: Annotated[float, described("Points of the page's further sections.")]
+    pairs: Annotated[float, described("Points of neighbours of the question that stand side by side.")]
+    place: Annotated[
+        float,
+        described(
+            "Over 1 for a page that others link to; under 1 for older versions, change logs, and other languages than"
+            " the reader's."
+        ),
+    ]
+    word_rank: Annotated[int, described("The page's place by its words, from 1.")]
+    meaning_rank: Annotated[
+        int,
+        described("By its meaning; 0 when meanings are not compared, or it was not among the first."),
+    ]
+    language: Annotated[str, described("The language of its text.")]
+    site_language: Annotated[str, described("The language that the site says its page is in; may be empty.")]
+    reader_language: Annotated[str, described("The language that pages were ranked for; may be empty.")]
+    copies: Annotated[int, described("Translations and other versions of its page, which the page stands for.")]
+    words: Annotated[tuple[str, ...], described("The words as they were looked up.")]
+    corrected: Annotated[
+        dict[str, str],
+        described("Words that were typed and are not on the site, with the words that were looked up instead."),
+    ]
+
+
 class ExplainedResult(SearchResult, frozen=True):
     """A section, with what gave it its place."""
 
-    explanation: Explanation
+    explanation: Annotated[ExplanationView, described("What gave it its place.")]
+
+
+class ExplainedResults(Struct, frozen=True):
+    """What a search found."""
+
+    commit: Annotated[str, described("The commit that is indexed.")]
+    results: Annotated[tuple[ExplainedResult, ...], described("Sections, best first.")]
 
 
 class PageMetadata(Struct, frozen=True):
@@ -86,6 +128,14 @@ def search_result(section: Section, commit: str) -> SearchResult:
             HighlightsView(_ranges(found.title), _ranges(found.heading), _ranges(found.text)) if found else UNSET,
         ),
     )  # fmt: skip
+
+
+def explained_result(section: Section, commit: str) -> ExplainedResult:
+    """Return a result of a search that was asked to explain."""
+    assert section.explanation is not None
+    found = asdict(section.explanation)
+    why = ExplanationView(**{**found, "corrected": dict(found["corrected"])})
+    return ExplainedResult(**asdict(search_result(section, commit)), explanation=why)
 
 
 def _ranges(ranges: tuple[Range, ...]) -> tuple[Highlight, ...]:

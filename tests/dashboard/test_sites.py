@@ -133,6 +133,32 @@ async def test_golden_questions_are_measured(editor, service, base):
         assert (answer.status, "line 1" in await answer.text()) == (400, True)
 
 
+async def test_api_explains_a_search_and_measures_it(service):
+    async def called(method, path, body=None, key=service.admin_key):
+        headers = {"Authorization": f"Bearer {key}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as client,
+            client.request(method, f"{service.url}/v2/sites/{service.domain}/{path}", json=body) as answer,
+        ):
+            return answer.status, await answer.json()
+
+    reads = service.cli(
+        "key", "create", "--kind", "admin", "--scope", "read", "--organization", service.organization_id
+    )
+    status, found = await called("GET", "search?query=retry+delay", key=reads["token"])
+    assert (status, found["results"][0]["path"]) == (200, "retry")
+    assert found["results"][0]["explanation"]["wordRank"] == 1
+    assert (await called("GET", "search?query=zzqxv"))[1]["results"] == []
+    for wrong in ("", "?query=+", f"?query=a&language={36 * 'x'}"):
+        assert (await called("GET", f"search{wrong}"))[0] == 400
+    questions = [{"query": "retry delay", "relevant": ["retry.md"]}, {"query": "zzqxv", "facts": ["never"]}]
+    status, measured = await called("POST", "golden", {"questions": questions}, key=reads["token"])
+    assert (status, measured["hitAt5"], [one["query"] for one in measured["misses"]]) == (200, 0.5, ["zzqxv"])
+    status, refused = await called("POST", "golden", {"questions": [questions[0], {"query": "Both?"}]})
+    assert (status, refused["errors"][0]["path"]) == (400, "$.questions[1]")
+    assert (await called("POST", "golden", {"questions": questions[:1] * 201}))[0] == 400
+
+
 async def test_owner_opens_a_site_and_closes_it(owner, service, base):
     path = f"{base}/sites/{service.domain}/access"
     async with owner.post(path, data={"public": "true", "origins": "https://docs.example.com"}) as answer:

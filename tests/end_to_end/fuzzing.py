@@ -21,6 +21,7 @@ REFUSED = {
     "listConversations": (400, "a period that ends before it begins"),
     "listUnanswered": (400, "as before"),
     "summarizeChecks": (400, "as before"),
+    "evaluateSearch": (400, "a question with both pages and facts, or neither"),
     "listFeedback": (400, "as before"),
 }
 """What a schema cannot say: what else an operation may answer to a request that fits its schema, and to which."""

@@ -9,7 +9,7 @@ from service.ports.bounds import ignore_bounds
 from service.ports.search_index import SearchResult
 from service.queries.evaluation import Question, evaluate_site
 from service.runtime.shares import Seats
-from service.web.dashboard.documentation.site_checks import trials
+from service.web.api.organization.site_checks import trials
 from service.web.http.hosted import PageTurns
 
 TIMEOUT = 20

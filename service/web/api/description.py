@@ -33,9 +33,10 @@ A documentation agent and assistant: one service, two APIs, one log.
   chat clients, in threads that carry on.
 
 Send a key as `Authorization: Bearer KEY`; the assistant of a public site needs none. An admin key has a scope: `read`
-opens every GET, `jobs` also what creates and changes jobs, `all` everything of its organization; the security of each
-operation names the scope that it needs. Every answer carries an
-`X-Request-Id`, which is also in the service's log.
+opens every GET and `evaluateSearch`, `jobs` also what creates and changes jobs, `all` everything of its organization;
+the security of each operation names the scope that it needs.
+
+Every answer carries an `X-Request-Id`, which is also in the service's log.
 Addresses have no slash at their end, and their case matters: an unknown one is answered with 404, and a method that an
 address does not support with 405 and `Allow`. Times are ISO 8601 in UTC. Errors are problem details
 (RFC 9457): `code` is stable, `detail` is one plain sentence, and `type` is the address of a page that says what to do.

@@ -10,6 +10,8 @@ OF_JOBS = ("/v1/agent/", "/v2/agent/")
 """Beginnings of the routes that create and change jobs."""
 MERGE = "/merge"
 """Changes the documentation's branch, as a push does."""
+MEASURES = "/v2/sites/{domain}/golden"
+"""Takes a body, and changes nothing."""
 FETCH, PUSH = "git-upload-pack", "git-receive-pack"
 """The services of git's protocol: to fetch it sends a POST, too, and to push it begins with a GET."""
 
@@ -23,6 +25,6 @@ def scope_needed(request: web.Request) -> KeyScope:
 
 def scope_of_route(method: str, route: str) -> KeyScope:
     """Return the scope for a method and a route's template."""
-    if method in READS:
+    if method in READS or route == MEASURES:
         return "read"
     return "jobs" if route.startswith(OF_JOBS) and not route.endswith(MERGE) else "all"

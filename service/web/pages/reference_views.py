@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote_plus
 
 from msgspec import Struct
 
@@ -246,7 +247,7 @@ def _curl(method: str, path: str, operation: dict[str, Any], address: str) -> st
     for name, (variable, _) in VARIABLES.items():
         path = path.replace(f"{{{name}}}", f"${variable}")
     query = "&".join(
-        f"{one['name']}={one['example']}"
+        f"{one['name']}={quote_plus(str(one['example']))}"
         for one in operation.get("parameters", ())
         if one["in"] == "query" and one["required"]
     )

@@ -1,6 +1,16 @@
 """The resources of an organization as a whole, for admin keys: projects, sites, keys, webhooks, usage, jobs."""
 
-from service.web.api.organization import keys, overview, people, projects, questions, sites, usage, webhooks
+from service.web.api.organization import (
+    keys,
+    overview,
+    people,
+    projects,
+    questions,
+    site_checks,
+    sites,
+    usage,
+    webhooks,
+)
 
-MODULES = (overview, projects, sites, people, keys, webhooks, usage, questions)
+MODULES = (overview, projects, sites, site_checks, people, keys, webhooks, usage, questions)
 """In the order of the description."""

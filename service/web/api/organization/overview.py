@@ -1,4 +1,4 @@
-"""What an organization's people have to look at, and its jobs over all projects."""
+"""Numbers of what waits for an organization's people, and its jobs over all projects."""
 
 from typing import Annotated, cast, get_args
 

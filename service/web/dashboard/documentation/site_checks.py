@@ -1,32 +1,31 @@
 """How well a site was read, and how well it is searched: its report, a search that explains, golden questions."""
 
-import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 from aiohttp import web
 from msgspec import Struct
 
 from service.domain.errors import NotFound, ServiceError, Unavailable
-from service.domain.search import SearchFilter
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
-from service.ports.bounds import CountBound
 from service.ports.search_index import Section
-from service.queries.evaluation import evaluate_site, parse_questions
+from service.queries.evaluation import parse_questions
 from service.queries.sites import Site
 from service.retrieval.search.explained import explained
-from service.runtime.shares import Shares
 from service.views.sites import SiteReportView
+from service.web.api.organization.site_checks import (
+    MAX_GOLDEN,
+    MAX_LANGUAGE_CHARACTERS,
+    evaluated,
+    explained_search,
+)
 from service.web.api.organization.sites import site_of
 from service.web.dashboard.documentation.sites import SITE
 from service.web.dashboard.page import dashboard_page
-from service.web.http.app_keys import INDEX, SITE_REPORTS
+from service.web.http.app_keys import SITE_REPORTS
 from service.web.http.forms import read_form
 from service.web.http.people import Member, member
 from service.web.http.problems import status_of
 
-RESULTS = 10
-MAX_GOLDEN, GOLDEN_SECONDS, WAIT_SECONDS = 200, 60.0, 20.0
 FIRST, PAGE_FINDINGS = 5, 100
 KINDS = {
     "same_address": ("Pages with the address of another", "Readers reach only one of them. Give one another address."),
@@ -40,25 +39,6 @@ KINDS = {
 GOLDEN_SAMPLE = '{"query": "How do I retry a job?", "relevant": ["guides/retries.md"]}'
 
 routes = web.RouteTableDef()
-
-
-class Trials(Struct, frozen=True):
-    """Shares of the searches that try a site. They run on the threads of readers' searches, and take one at most."""
-
-    searches: Shares
-    golden: Shares
-    """Lists of golden questions under way, each of which searches in turn with all others."""
-
-
-TRIALS: web.AppKey[Trials] = web.AppKey("TRIALS")
-
-
-def trials(count_bound: CountBound) -> Trials:
-    refused = partial(count_bound, "trial_searches")
-    return Trials(
-        Shares(1, (1,), waiting=6, seconds=WAIT_SECONDS, on_refused=refused),
-        Shares(8, (1,), waiting=4, seconds=GOLDEN_SECONDS, on_refused=refused),
-    )
 
 
 class Result(Struct, frozen=True):
@@ -108,11 +88,7 @@ async def show_search(request: web.Request) -> web.Response:
     problem = ""
     if query:
         try:
-            async with request.app[TRIALS].searches.slot(viewer.organization_id):
-                found = await request.app[INDEX].search(
-                    site.view.domain, query, limit=RESULTS, filter=SearchFilter(language=language.strip()[:35] or None),
-                    explain=True,
-                )  # fmt: skip
+            found = await explained_search(request, site.view, query, language[:MAX_LANGUAGE_CHARACTERS])
         except ServiceError as error:
             problem = str(error)
         else:
@@ -144,13 +120,7 @@ async def run_golden(request: web.Request) -> web.Response:
     site, text = await site_of(request, viewer.organization_id), (await read_form(request)).get("questions", "")
     try:
         questions = parse_questions(text, "The text", most=MAX_GOLDEN)
-        shares = request.app[TRIALS]
-        turn = partial(shares.searches.slot, viewer.organization_id)
-        async with shares.golden.slot(viewer.organization_id), asyncio.timeout(GOLDEN_SECONDS):
-            evaluation = await evaluate_site(request.app[INDEX], site.view.domain, questions, lambda *_: None, turn)
-    except TimeoutError:
-        late = Unavailable(f"The questions took longer than {GOLDEN_SECONDS:g} seconds. Ask fewer at a time.")
-        return _golden_page(request, viewer, site, text, error=late)
+        evaluation = await evaluated(request, site.view, questions)
     except ServiceError as error:
         return _golden_page(request, viewer, site, text, error=error)
     return _golden_page(request, viewer, site, text, evaluation=evaluation)

@@ -13,7 +13,16 @@ from service.cli.output import DONE, FAILED, NEEDS_INPUT, Output, failure, table
 from service.cli.parsing import COUNT, Choice, Group, Options, together
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime, is_served
-from service.commands.jobs import NewJob, add_message, archive_job, cancel_job, request_job, retry_job
+from service.commands.jobs import (
+    MAX_CONTEXT_CHARACTERS,
+    NewJob,
+    add_message,
+    archive_job,
+    cancel_job,
+    request_job,
+    retry_job,
+)
+from service.commands.pull_requests import Verb, record_closed, require_hosted
 from service.domain.editor_forms import FORMS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
@@ -36,9 +45,9 @@ from service.domain.jobs.decider import (
     PullRequestUpdated,
     RoundStarted,
 )
-from service.queries.jobs import events_of, find_job, jobs_with_id_part, list_jobs, slots_of
+from service.queries.jobs import events_of, find_job, jobs_with_id_part, list_jobs, pull_request_of_job, slots_of
 from service.queries.read_models import catch_up
-from service.runtime.system import cli_actor
+from service.runtime.system import cli_actor, now
 from service.views.jobs import JobView
 from service.wire.job_stream import public
 
@@ -83,6 +92,7 @@ _job_id = together(
     examples=[
         'job create "Fix broken links" --watch',
         'job create \'Replace "sign in" with "log in"\' --project guide --draft',
+        'job create "Document the change" --context "$(git diff v1 v2)"',
     ],
     notes=BUILTIN_FORMS,
 )
@@ -91,10 +101,13 @@ _job_id = together(
 @click.option("--model", default="", metavar="ALIAS", help="a model of the settings (default: the agent's)")
 @click.option("--branch", default="", help="the branch to work on (default: a new one, named after the job)")
 @click.option("--draft", is_flag=True, help="open the pull request as a draft")
+@click.option("--context", default="", metavar="TEXT", help="text to read beside the instruction, such as a diff")
 @click.option("--watch", is_flag=True, help="follow the job to its end, as job watch does")
 async def create(runtime: Runtime, options: Options, output: Output) -> int:
     project = await the_project(runtime, options.project)
-    new = NewJob((Message("user", options.prompt),), 2, options.model, options.branch, options.draft)
+    if len(options.context) > MAX_CONTEXT_CHARACTERS:
+        raise Invalid(f"The context has {len(options.context):,} characters. Shorten it to {MAX_CONTEXT_CHARACTERS:,}.")
+    new = NewJob((Message("user", options.prompt),), 2, options.model, options.branch, options.draft, options.context)
     created = await request_job(runtime.store, runtime.models, project, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     job = await _found(runtime, created.id)
@@ -252,6 +265,37 @@ async def retry(runtime: Runtime, options: Options, output: Output) -> int:
     code = await _result(runtime, job.id, output, f"job {short_id(job.id)} is active\n{_how_to_follow(job)}")
     _tell_when_not_served(runtime)
     return code
+
+
+@job.command(
+    "merge",
+    does="merge the pull request of a job, where the service hosts it",
+    more="The documentation's branch has the changes then, and is indexed again. On another code host, merge it there.",
+    examples=["job merge 0000beef"],
+)
+@_job_id
+async def merge(runtime: Runtime, options: Options, output: Output) -> int:
+    return await _act(runtime, options, output, "merge", "merged")
+
+
+@job.command(
+    "close",
+    does="close the pull request of a job without merging it, where the service hosts it",
+    examples=["job close 0000beef"],
+)
+@_job_id
+async def close(runtime: Runtime, options: Options, output: Output) -> int:
+    return await _act(runtime, options, output, "close", "closed")
+
+
+async def _act(runtime: Runtime, options: Options, output: Output, verb: Verb, done: str) -> int:
+    job = await the_job(runtime, options.id, options.organization)
+    project_id, number = await pull_request_of_job(runtime.views, job.id)
+    number = require_hosted(await the_project(runtime, project_id), number)
+    act, at = runtime.hosted.merge if verb == "merge" else runtime.hosted.close, now()
+    page = await act(project_id, number, await runtime.hosted.token(project_id, number), now=at)
+    await record_closed(runtime.store, runtime.views, project_id, page, at, Metadata(actor=cli_actor()))
+    return await _result(runtime, job.id, output, f"the pull request of job {short_id(job.id)} is {done}")
 
 
 @job.command(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:  # each of them takes longer to import than a small command runs
     from eventstore import EventStore, Secrets, Views
     from service.domain.projects.settings import CodeHostKind
+    from service.ports.code_host import HostedPullRequests
     from service.ports.docs_source import DocsSource
     from service.ports.model import Models
     from service.ports.review_host import ReviewHost
@@ -40,6 +41,11 @@ class Runtime(Protocol):
     @property
     def code_hosts(self) -> "Mapping[CodeHostKind, ReviewHost]":
         """The code hosts besides the embedded one."""
+        ...
+
+    @property
+    def hosted(self) -> "HostedPullRequests":
+        """The pull requests of the embedded code host."""
         ...
 
     @property

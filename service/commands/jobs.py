@@ -30,6 +30,8 @@ from service.runtime.system import new_job_id, now
 from service.streams import JOBS
 from service.views.projects import ProjectView
 
+MAX_CONTEXT_CHARACTERS = 50_000
+
 
 class NewJob(Struct, frozen=True):
     messages: tuple[Message, ...]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.adapters.models.configured import ConfiguredModels, ModelSettings
     from service.domain.projects.settings import CodeHostKind
     from service.main.reloading import ClosableModels
+    from service.ports.code_host import HostedPullRequests
     from service.ports.docs_source import DocsSource
     from service.ports.review_host import ReviewHost
     from service.retrieval.search.meaning import Meaning
@@ -103,6 +104,12 @@ class OpenFolder:
         from service.adapters.code_hosts.remote import remote_code_hosts
 
         return remote_code_hosts(self._client, self._tokens)
+
+    @cached_property
+    def hosted(self) -> "HostedPullRequests":
+        from service.adapters.hosted.code_host import HostedCodeHost
+
+        return HostedCodeHost(self.data, base_url=lambda: self.settings.server.public_url.rstrip("/"))
 
     @cached_property
     def _tokens(self) -> "Tokens":

@@ -110,6 +110,14 @@ async def active_jobs(views: Views) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in rows]
 
 
+async def pull_request_of_job(views: Views, job_id: str) -> tuple[str, int | None]:
+    """Return the project of a job, and the number of its pull request, if it has one. Raise NotFound."""
+    row = await views.query_one("SELECT project_id, pull_request_number FROM jobs WHERE id = ?", (job_id,))
+    if row is None:
+        raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
+    return row["project_id"], row["pull_request_number"]
+
+
 async def jobs_of_pull_request(views: Views, project_id: str, number: int) -> list[str]:
     rows = await views.query(
         "SELECT id FROM jobs WHERE project_id = ? AND pull_request_number = ? ORDER BY id", (project_id, number)

@@ -1,5 +1,7 @@
 """Keys, webhooks, deliveries and usage of an organization, over HTTP with its admin keys."""
 
+import asyncio
+
 import pytest
 
 from tests.end_to_end.talk import create_job, job_events
@@ -157,6 +159,24 @@ async def test_job_shows_its_steps_changes_and_is_closed(instance, http):
     for action, method in (("steps", "GET"), ("changes", "GET"), ("close", "POST")):
         status, refused = await call(http, instance, method, f"{path}/{action}", key=instance.other_key)
         assert (status, refused["code"]) == (404, "project_not_found")
+
+
+async def test_command_line_merges_what_a_job_made(instance, http):
+    context = "Kites rise at dusk."
+    made = await asyncio.to_thread(
+        instance.cli, "job", "create", 'Append "Kites rise." to index.md', "--context", context, "--watch"
+    )
+    path = f"/v2/agent/{instance.project_id}/job/{made['id']}"
+    _, found = await call(http, instance, "GET", f"{path}/steps")
+    assert context in found["steps"][0]["words"]
+    for _ in range(2):
+        merged = await asyncio.to_thread(instance.cli, "job", "merge", made["id"])
+        assert merged["pullRequestState"] == "merged"
+    assert (await call(http, instance, "GET", path))[1]["pullRequestState"] == "merged"
+    refused = await asyncio.to_thread(instance.cli, "job", "close", made["id"], status=1)
+    assert refused["code"] == "pull_request_merged"
+    long = await asyncio.to_thread(instance.cli, "job", "create", "x", "--context", 50_001 * "x", status=1)
+    assert "50,001 characters" in long["detail"]
 
 
 async def test_overview_counts_what_needs_a_person(instance, http):

@@ -4,7 +4,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct, field
 
-from service.commands.jobs import NewJob
+from service.commands.jobs import MAX_CONTEXT_CHARACTERS, NewJob
 from service.domain.access.idempotency import MAX_KEY_CHARACTERS
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
@@ -12,8 +12,6 @@ from service.views.fields import described
 from service.views.jobs import JobView
 from service.web.api.operations import Answer, Parameter
 from service.web.http.schemas import NOT_BLANK
-
-MAX_CONTEXT_CHARACTERS = 50_000
 
 Body = TypeVar("Body", bound="JobBody")
 

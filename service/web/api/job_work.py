@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
+from service.commands.pull_requests import Verb
 from service.ports.code_host import ComparedChanges
 from service.queries.job_transcript import read_plan, read_transcript
 from service.queries.jobs import ReadJob
@@ -17,7 +18,7 @@ from service.web.api.jobs import job_response
 from service.web.api.operations import Answer, Parameter, Routes
 from service.web.http.access import project_for
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
-from service.web.http.hosted import PAGE_TURNS, Verb, act_on_job
+from service.web.http.hosted import PAGE_TURNS, act_on_job
 from service.web.http.problems import json_response, metadata_of
 from service.web.http.query_params import bad_query, query_param, read_whole
 

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from aiohttp import web
 
 from eventstore import Metadata
-from service.domain.errors import Conflict
+from service.commands.pull_requests import Verb, require_hosted
 from service.ports.bounds import CountBound
 from service.ports.code_host import HostedPullRequests, PullRequestPage
 from service.queries.jobs import ReadJob
@@ -24,8 +24,6 @@ PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime, Metada
 """Called with the project, the page, the time and the actor after every merge and close, repeated ones included."""
 MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
 """For a page's HTML, on a machine that has much else to do: it takes less than a second."""
-
-Verb = Literal["merge", "close"]
 
 
 class PullRequestAddress(NamedTuple):
@@ -72,12 +70,9 @@ async def act_on_pull_request(
 
 async def address_of_job(request: web.Request, project: ProjectView, job: ReadJob) -> PullRequestAddress:
     """Return the pull request of a job. Raises Conflict ``no_pull_request``, ``another_code_host``."""
-    if job.pull_request_number is None:
-        raise Conflict("The job has no pull request.", code="no_pull_request")
-    if project.code_host != "local":
-        raise Conflict("The pull request is on another code host. Merge it there.", code="another_code_host")
-    token = await request.app[HOSTED].token(project.id, job.pull_request_number)
-    return PullRequestAddress(project.id, job.pull_request_number, token)
+    number = require_hosted(project, job.pull_request_number)
+    token = await request.app[HOSTED].token(project.id, number)
+    return PullRequestAddress(project.id, number, token)
 
 
 async def act_on_job(request: web.Request, project: ProjectView, job: ReadJob, verb: Verb, metadata: Metadata) -> None:

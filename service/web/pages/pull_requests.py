@@ -19,6 +19,7 @@ import structlog
 from aiohttp import web
 
 from service.commands.audit import record_page_read
+from service.commands.pull_requests import Verb
 from service.commands.reviews import comment_on_page
 from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from service.domain.jobs.comments import CommentSource
@@ -39,7 +40,6 @@ from service.web.http.hosted import (
     MAKING_SECONDS,
     PAGE_TURNS,
     PullRequestAddress,
-    Verb,
     act_on_pull_request,
 )
 from service.web.http.limits import metered_for_person

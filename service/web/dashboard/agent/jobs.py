@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from service.commands.audit import record_page_read
-from service.commands.jobs import NewJob, request_job
+from service.commands.jobs import MAX_CONTEXT_CHARACTERS, NewJob, request_job
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
 from service.queries.organization_jobs import (
@@ -25,7 +25,6 @@ from service.queries.read_models import wait_for_head
 from service.runtime.system import new_id
 from service.streams import JOBS
 from service.views.projects import ProjectView
-from service.web.api.job_bodies import MAX_CONTEXT_CHARACTERS
 from service.web.dashboard.page import Live, dashboard_page, live, see_other
 from service.web.http.app_keys import MODEL_ALIASES, MODEL_NAMES, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form

@@ -1,1 +1,1 @@
-"""What readers ask: questions, their sources, gaps and analytics."""
+"""The pages about readers: questions, their sources, gaps and analytics."""

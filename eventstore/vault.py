@@ -100,7 +100,7 @@ class Vault(Protocol):
         """
 
     def keep_secret(self, name: str, text: str) -> None:
-        """Do, like the next three, what ``Secrets`` has of this name."""
+        """Store a secret; this and the next three are the blocking forms of the methods of ``Secrets``."""
 
     def find_secret(self, name: str) -> str | None: ...
 

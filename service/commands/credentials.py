@@ -26,7 +26,7 @@ class Admits(Struct, frozen=True):
 
 
 async def add_passkey(store: EventStore, person_id: str, new: NewPasskey, name: str, metadata: Metadata) -> None:
-    """Raises Invalid for the name, and Conflict: it exists, or there are too many."""
+    """Add a passkey of a person. Raises Invalid for the name, and Conflict: it exists, or there are too many."""
     added = AddPasskey(new.passkey_id, new.public_key, new.sign_count, name, now())
     await execute(store, CREDENTIALS, person_id, added, metadata=metadata)
 
@@ -34,12 +34,12 @@ async def add_passkey(store: EventStore, person_id: str, new: NewPasskey, name: 
 async def note_use_of_passkey(
     store: EventStore, person_id: str, passkey_id: str, sign_count: int, metadata: Metadata
 ) -> None:
-    """Raises NotFound, and Forbidden where the device's counter did not grow since the last use."""
+    """Record a sign-in. Raises NotFound, and Forbidden where the device's counter did not grow since the last one."""
     await execute(store, CREDENTIALS, person_id, UsePasskey(passkey_id, sign_count, now()), metadata=metadata)
 
 
 async def remove_passkey(store: EventStore, person_id: str, passkey_id: str, metadata: Metadata) -> None:
-    """Raises NotFound."""
+    """Remove a passkey of a person. Raises NotFound."""
     await execute(store, CREDENTIALS, person_id, RemovePasskey(passkey_id, now()), metadata=metadata)
 
 

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from eventstore import EventStore, EventStoreError, Metadata, OutcomeUnknown, Secrets, Views, load
 from service.commands.projects import CheckedProject, CodeHosts, change_project, create_project
-from service.domain.errors import Forbidden, Invalid, NotFound
+from service.domain.errors import Forbidden, Invalid
 from service.domain.projects.contexts import ContextRepository
-from service.domain.projects.decider import ChangeProject
+from service.domain.projects.decider import ChangeProject, project_not_found
 from service.domain.projects.settings import CodeHostKind, ProjectSettings
 from service.domain.projects.values import domain_from
 from service.ports.docs_source import DocsSource
@@ -126,7 +126,7 @@ class GuardedProjects:
         """Change a project. Raises as ``change_project``, and Forbidden."""
         before = (await load(self.store, PROJECTS, project_id)).state
         if not isinstance(before, ProjectSettings):
-            raise NotFound("Project not found. List the projects to see their ids.")
+            raise project_not_found()
         change = ChangeProject(
             now(),
             name=edit.name,

@@ -176,7 +176,7 @@ async def set_operator(store: EventStore, person_id: str, metadata: Metadata, *,
 
 
 async def rename_person(store: EventStore, person_id: str, name: str, metadata: Metadata) -> int:
-    """Raises Invalid, NotFound."""
+    """Change a person's name. Raises Invalid, NotFound."""
     return (await execute(store, PEOPLE, person_id, RenamePerson(name, now()), metadata=metadata)).position
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from eventstore import EventStore, SubjectErased, load
 from service.adapters.hosted.diff import FILES_PER_PAGE, MAX_LISTED_BYTES, diff_of_texts
 from service.cli.runtime import Runtime
-from service.domain.errors import NotFound, ServiceError
-from service.domain.jobs.decider import Absent, Work
+from service.domain.errors import ServiceError
+from service.domain.jobs.decider import Absent, Work, job_not_found
 from service.ports.code_host import ComparedChanges
 from service.ports.docs_source import DocsSource, Source
 from service.queries.projects import source_of
@@ -32,7 +32,7 @@ class JobChanges:
         except SubjectErased:
             return ComparedChanges((), is_readable=False)
         if isinstance(state, Absent):
-            raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
+            raise job_not_found()
         changes, base = _changes_of(state.work), state.work.docs_commit or state.work.base_commit
         if not changes or base is None:
             return ComparedChanges(())

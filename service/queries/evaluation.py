@@ -114,7 +114,7 @@ class Score(Struct, frozen=True):
 
 
 def scored(found: Sequence[frozenset[int]], wanted: int) -> Score:
-    """``found``: for each place, best first, which of the wanted things are there (counted from 0)."""
+    """Return the score of one search. ``found``: the wanted things at each place, best first, numbered from 0."""
     seen: set[int] = set()
     gain, first, recalled = 0.0, 0, 0
     for place, things in enumerate(found[:LOOKED_AT], start=1):

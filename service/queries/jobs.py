@@ -12,8 +12,15 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from eventstore import EventStore, RecordedEvent, Views
-from service.domain.errors import NotFound
-from service.domain.jobs.decider import JobCompleted, JobEvent, JobFailed, JobReopened, JobStatus, Problem
+from service.domain.jobs.decider import (
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobReopened,
+    JobStatus,
+    Problem,
+    job_not_found,
+)
 from service.domain.projects.values import public_repository
 from service.domain.times import timestamp_from
 from service.projections.jobs import JobsView
@@ -348,7 +355,7 @@ class JobReader:
             (job_id, project_id),
         )
         if row is None:
-            raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
+            raise job_not_found()
         job = ReadJob(row, await _view(self._views, row, self.slots))
         if row["status"] != "active" and changes == self._changes:
             self._ended[job_id] = job

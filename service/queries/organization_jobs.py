@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from eventstore import Views
-from service.domain.errors import NotFound
+from service.domain.jobs.decider import job_not_found
 from service.domain.times import timestamp
 from service.queries.jobs import JobSlots, job_view, queue_position
 from service.views.jobs import JobState, JobView, ListedJobView, OrganizationJobList
@@ -123,7 +123,7 @@ async def project_of_job(views: Views, organization_id: str, job_id: str) -> str
         "SELECT project_id FROM jobs WHERE id = ? AND organization_id = ?", (job_id, organization_id)
     )
     if row is None:
-        raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
+        raise job_not_found()
     return str(row[0])
 
 

@@ -163,7 +163,7 @@ class PeopleDirectory:
             self._apply(category, batch)
 
     async def catch_up(self) -> None:
-        """Know everyone who is in the log by now."""
+        """Read what the log has by now."""
         async with self._catching_up:
             for category in self._positions:
                 while page := await self._store.read_all(after=self._positions[category], category=category):

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from eventstore import EventStore, Views
+from service.domain.errors import NotFound
 from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller, Resolution
@@ -141,6 +142,11 @@ async def project_of_thread(views: Views, organization_id: str, thread_id: str) 
         (organization_id, thread_id, thread_id),
     )
     return None if row is None else str(row[0])
+
+
+def thread_not_found() -> NotFound:
+    """Return the error for a thread that does not exist, or is not the caller's to read."""
+    return NotFound("Thread not found. List the questions to see their threads.", code="thread_not_found")
 
 
 async def read_transcript(views: Views, project_id: str, thread_id: str) -> TranscriptView | None:

@@ -21,13 +21,13 @@ SINCE_START = "as it was read last"
 
 
 class SettingsReader:
-    """Reads the settings of a command: each time again, from its file and the environment."""
+    """Reader of a command's settings: each time again, from its file and the environment."""
 
     def __init__(self, sources: Callable[[], tuple[Path | None, Mapping[str, str]]]) -> None:
         self._sources = sources
 
     def __call__(self) -> Settings:
-        """Raises BadSettings."""
+        """Return the settings as they are now. Raises BadSettings."""
         return load_settings(*self._sources())
 
     def reading(self) -> Reading:

@@ -111,7 +111,7 @@ def _append(archive: Path, content: bytes) -> None:
 
 
 def _unpack(archive: Path, files: Path) -> Unpacked:
-    """``unpack_zip`` as a child process runs it; the archive is removed, whatever comes of it."""
+    """Unpack an archive in a child process, and remove the archive, also when that fails."""
     try:
         with needs_room():
             return unpack_zip(archive, files)

@@ -96,7 +96,7 @@ async def history_of(store: EventStore, job_id: str, through: int) -> History:
 
 
 async def rebuilt(history: History, docs: DocsSource, source: Source) -> Reproduced:
-    """Each commit in turn: a later one stands on an earlier one, which is then there already."""
+    """Rebuild each commit in turn: a later one stands on an earlier one, which is then there already."""
     commits = [await _rebuilt_commit(one, history, docs, source) for one in history.commits]
     known = {one.commit for one in commits}
     problem = next(

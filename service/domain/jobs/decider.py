@@ -202,6 +202,11 @@ __all__ = [
 MAX_PROMPT_CHARACTERS = 32_768
 
 
+def job_not_found() -> NotFound:
+    """Return the error for a job that does not exist, or that the caller may not know of."""
+    return NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
+
+
 def decide(command: JobCommand, job: Job) -> list[JobEvent]:
     """Return the events of a command.
 
@@ -215,7 +220,7 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
         case RequestJob(), _:
             return _requested(command, job)
         case _, Absent():
-            raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
+            raise job_not_found()
         case StepBy(), _:
             return decide(command.command, _held(command, job))
         case StartJob(instance=instance, now=now), Queued(attempt=attempt, waiting=None):

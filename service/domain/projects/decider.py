@@ -60,6 +60,10 @@ class Absent(Struct, frozen=True):
 ProjectState = Absent | ProjectSettings
 
 
+def project_not_found() -> NotFound:
+    return NotFound("Project not found. List the projects to see their ids.")
+
+
 def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
     """Return the events of a command. Raise NotFound, Conflict (it exists, or cannot change so) or Invalid (its
     fields).
@@ -78,7 +82,7 @@ def decide(command: ProjectCommand, state: ProjectState) -> list[ProjectEvent]:
             different = {name: new for name in CHANGEABLE if (new := getattr(after, name)) != getattr(before, name)}
             return [ProjectChanged(change.changed_at, **different)] if different else []
         case ChangeProject(), Absent():
-            raise NotFound("Project not found. List the projects to see their ids.")
+            raise project_not_found()
         case _:
             raise AssertionError(command)
 

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from service.domain.errors import Invalid, NotFound
+from service.domain.errors import Invalid
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Resolution
 from service.queries import questions
@@ -299,7 +299,7 @@ async def show_thread(request: web.Request) -> web.StreamResponse:
     await _catch_up(request)
     found = await questions.read_transcript(request.app[VIEWS], project.id, request.match_info["threadId"])
     if found is None:
-        raise NotFound("Thread not found. List the questions to see their threads.", code="thread_not_found")
+        raise questions.thread_not_found()
     body = await asyncio.to_thread(msgspec.json.encode, found)
     return web.Response(body=body, content_type="application/json")
 

@@ -79,7 +79,7 @@ async def send_resumed(request: web.Request, project: ProjectView) -> web.Stream
     answers_head=False,  # asking has effects
 )
 async def resume_reply_v1(request: web.Request) -> web.StreamResponse:
-    """As ``resume_reply``, for AI SDK 4."""
+    """Answer as ``resume_reply`` does, for AI SDK 4."""
     reply = await _reply_to_resume(request, await site_for(request))
     return web.Response(status=204) if reply is None else await send_data_stream(request, reply, headers={})
 

@@ -4,9 +4,8 @@ from typing import Literal
 
 from aiohttp import web
 
-from service.domain.errors import NotFound
 from service.views.projects import ProjectView
-from service.web.http.access import KEYLESS, PROJECT_DIRECTORY, PUBLIC_SITES
+from service.web.http.access import KEYLESS, PROJECT_DIRECTORY, PUBLIC_SITES, site_not_found
 from service.web.http.hosts import require_same_origin
 from service.web.http.limits import attach_page_quota
 from service.web.http.people import SignedIn, known_person
@@ -33,7 +32,7 @@ async def site_to_ask(request: web.Request, *, counts: Counts = "") -> ProjectVi
         if project is None:
             if person is None:
                 raise SignInRequired
-            raise NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
+            raise site_not_found()
         request[ACTOR] = KEYLESS  # also for a person of another organization
     if counts:
         attach_page_quota(request, project, person_id, searches=counts == "search")

@@ -22,7 +22,7 @@ from service.web.api.organization.keys import created_key
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.forms import new_id_of, read_form
-from service.web.http.hosts import NAMES
+from service.web.http.hosts import service_address
 from service.web.http.people import Member, member, metadata
 from service.web.http.query_params import id_cursor
 from service.web.pages.rendering import rendered
@@ -196,7 +196,7 @@ def _lines(form: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 async def _examples(request: web.Request, organization_id: str, key: CreatedKeyView) -> list[Example]:
     """Return requests that the new key opens, complete with address, key, and project or site."""
-    base, header = address(request), f"-H 'Authorization: Bearer {key.token}'"
+    base, header = service_address(request), f"-H 'Authorization: Bearer {key.token}'"
     if key.kind == "admin":
         sites = await list_organization_sites(request.app[VIEWS], organization_id)
         project = await get_project(request.app[VIEWS], sites[0].view.project_id) if sites else None
@@ -222,9 +222,6 @@ def _tag(request: web.Request, key: CreatedKeyView) -> str:
     """Return the lines that ask the key's site from a web page; empty for a key that none may use."""
     if key.kind != "assistant" or key.use == "server":
         return ""
-    return rendered("key_tag.html", base=address(request), site=json.dumps(key.domains[0]), key=json.dumps(key.token))
-
-
-def address(request: web.Request) -> str:
-    """Return the service's address as its users write it: the settings' public one, else the one that was asked."""
-    return request.app[NAMES].public_url or f"{request.scheme}://{request.host}"
+    return rendered(
+        "key_tag.html", base=service_address(request), site=json.dumps(key.domains[0]), key=json.dumps(key.token)
+    )

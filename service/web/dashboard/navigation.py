@@ -1,42 +1,12 @@
 """The dashboard's navigation: the pages that a person may open, by role, with the one that is open."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
 
 from aiohttp import web
 from msgspec import Struct
 
-Role = Literal["owner", "editor", "viewer"]
-
-
-class Person(Protocol):
-    """A person who is signed in."""
-
-    @property
-    def email(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def roles(self) -> Mapping[str, Role]: ...
-    @property
-    def is_operator(self) -> bool: ...
-
-
-@runtime_checkable
-class Member(Protocol):
-    """A person in an organization."""
-
-    @property
-    def person(self) -> Person: ...
-    @property
-    def organization_id(self) -> str: ...
-    @property
-    def organization_name(self) -> str: ...
-    @property
-    def role(self) -> Role: ...
-
-
-RANKS: Mapping[Role, int] = {"viewer": 0, "editor": 1, "owner": 2}
+from service.domain.access.members import Role, is_at_least
+from service.web.http.people import Member, SignedIn
 
 
 class Entry(Struct, frozen=True):
@@ -88,7 +58,7 @@ class Group(Struct, frozen=True):
     links: Sequence[Link]
 
 
-def groups_of(app: web.Application, path: str, person: Person, member: Member | None) -> list[Group]:
+def groups_of(app: web.Application, path: str, person: SignedIn, member: Member | None) -> list[Group]:
     """Return the navigation for a person on the page at ``path``, in the organization of ``member`` if any."""
     served = _served(app)
     found: list[Group] = []
@@ -98,7 +68,7 @@ def groups_of(app: web.Application, path: str, person: Person, member: Member | 
             shown = [
                 _link(entry.label, f"{base}/{entry.path}".rstrip("/"), path, entry.also and f"{base}/{entry.also}")
                 for entry in entries
-                if RANKS[member.role] >= RANKS[entry.least]
+                if is_at_least(member.role, entry.least)
                 and f"/dashboard/{{organizationId}}/{entry.path}".rstrip("/") in served
             ]
             if shown:

@@ -7,20 +7,21 @@ swaps fragments (``fragment``) and follows a page's live region (``live``).
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 
 from aiohttp import web
 from msgspec import Struct
 
+from service.commands.audit import record_page_read
 from service.ports.bounds import CountBound
 from service.queries.keys import Revocation
 from service.runtime.shares import Seats
-from service.web.dashboard.navigation import Member, Person, groups_of
-from service.web.http.app_keys import CLOSING
+from service.web.dashboard.navigation import groups_of
+from service.web.http.app_keys import CLOSING, STORE
 from service.web.http.live import with_keep_alives
-from service.web.http.people import signed_in
+from service.web.http.people import Member, SignedIn, metadata, signed_in
 from service.web.http.revocation import revocation_of
 from service.web.http.routes import VISIT
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
@@ -57,7 +58,7 @@ class Live(Struct, frozen=True):
 
 
 def dashboard_page(
-    request: web.Request, viewer: Member | Person, template: str, *, status: int = 200, **values: object
+    request: web.Request, viewer: Member | SignedIn, template: str, *, status: int = 200, **values: object
 ) -> web.Response:
     """Return a page in the frame; the template extends ``dashboard.html``. A notice that waits is shown once."""
     notice = "" if "notice" in values else notice_of(request)
@@ -68,7 +69,7 @@ def dashboard_page(
     return response
 
 
-def frame_values(request: web.Request, viewer: Member | Person) -> dict[str, object]:
+def frame_values(request: web.Request, viewer: Member | SignedIn) -> dict[str, object]:
     """Return what ``dashboard.html`` shows around a page: navigation, person, organization, the way to the root."""
     person, member = _person_and_member(viewer)
     groups = groups_of(request.app, request.path, person, member)
@@ -82,6 +83,12 @@ def frame_values(request: web.Request, viewer: Member | Person) -> dict[str, obj
     }
 
 
+async def record_read(request: web.Request, viewer: Member, page: str, chosen: Mapping[str, str]) -> None:
+    """Record that a member reads what others typed, before it is shown."""
+    filters = {"organization": viewer.organization_id, **chosen}
+    await record_page_read(request.app[STORE], viewer.person.session_id, page, filters, metadata(request))
+
+
 def fragment(request: web.Request, template: str, *, status: int = 200, **values: object) -> web.Response:
     """Return a part of a page, for htmx to swap in. htmx 4 swaps errors too: send those as fragments with a status."""
     return html_response(fragment_html(request, template, **values), status=status, headers=SCRIPTED_HEADERS)
@@ -90,6 +97,11 @@ def fragment(request: web.Request, template: str, *, status: int = 200, **values
 def fragment_html(request: web.Request, template: str, **values: object) -> str:
     """Return the text of a fragment, such as for ``Live``; addresses in it are relative to the request's path."""
     return rendered(template, root=way_up(request), **values)
+
+
+def root_of_page(request: web.Request) -> str:
+    """Return the way to the root from the page whose live region asks: its address is a level above."""
+    return way_up(request).removeprefix("../") or "./"
 
 
 def is_htmx(request: web.Request) -> bool:
@@ -160,7 +172,7 @@ def _encoded(one: Live) -> bytes:
     return ("\n".join(lines) + "\n\n").encode()
 
 
-def _person_and_member(viewer: Member | Person) -> tuple[Person, Member | None]:
+def _person_and_member(viewer: Member | SignedIn) -> tuple[SignedIn, Member | None]:
     """Return the person, and the membership where the page is an organization's."""
     if isinstance(viewer, Member):
         return viewer.person, viewer

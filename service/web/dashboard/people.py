@@ -10,12 +10,11 @@ from service.views.people import InvitedView
 from service.web.api.organization.people import invited_person, person_with_link
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.forms import read_form
+from service.web.http.forms import SMALL_FORM_BYTES, read_form
 from service.web.http.people import Member, member, metadata, settle, sign_in_link
 from service.web.http.problems import status_of
 from service.web.http.query_params import id_cursor
 
-MAX_FORM_BYTES = 10_000
 PAGE = 50
 PEOPLE_PATH = "/dashboard/{organizationId}/people"
 ROLE_TEXTS: dict[Role, str] = {
@@ -35,7 +34,7 @@ async def show_people(request: web.Request) -> web.Response:
 @routes.post(PEOPLE_PATH)
 async def invite(request: web.Request) -> web.Response:
     """Add a person, and show their sign-in link this once."""
-    viewer, form = await member(request, "owner"), await read_form(request, max_bytes=MAX_FORM_BYTES)
+    viewer, form = await member(request, "owner"), await read_form(request, max_bytes=SMALL_FORM_BYTES)
     try:
         invited = await invited_person(
             request,
@@ -52,7 +51,7 @@ async def invite(request: web.Request) -> web.Response:
 
 @routes.post(PEOPLE_PATH + "/{personId}/role")
 async def give_role(request: web.Request) -> web.Response:
-    viewer, form = await member(request, "owner"), await read_form(request, max_bytes=MAX_FORM_BYTES)
+    viewer, form = await member(request, "owner"), await read_form(request, max_bytes=SMALL_FORM_BYTES)
     person_id, role = request.match_info["personId"], _role_of(form.get("role", ""))
     person = await member_of(request.app[VIEWS], viewer.organization_id, person_id)
     try:

@@ -194,13 +194,18 @@ async def site_for(request: web.Request) -> ProjectView:
     _require_kind(key, "assistant")
     project = await request.app[PROJECT_DIRECTORY].by_domain(request.match_info["domain"], key.state.organization_id)
     if project is None:
-        raise NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
+        raise site_not_found()
     if project.domain not in key.state.domains:
         raise Forbidden("This key does not serve this site.")
     if key.state.requires_reader_token and route_of(request) != TOKEN:
         _require_reader_token(request, key)
     attach_quota(request, key, project)
     return project
+
+
+def site_not_found() -> NotFound:
+    """Return the error for a site that does not exist, or that the caller may not know of."""
+    return NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
 
 
 async def _public_site(request: web.Request) -> ProjectView:

@@ -11,6 +11,9 @@ from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, Unsupporte
 from service.web.http.problems import BODY_SECONDS, MAX_BODY_BYTES
 
 MAX_FIELDS = 1_000
+SMALL_FORM_BYTES = 10_000
+"""Limit for a form of a few short fields."""
+UNREADABLE = "The form could not be read. Open the page again, and send it from there."
 _ID = re.compile("[0-9a-f]{32}")
 
 
@@ -33,7 +36,7 @@ async def read_form(request: web.Request, *, max_bytes: int = MAX_BODY_BYTES) ->
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError:  # neither ASCII nor UTF-8 within, or too many
-        raise Invalid("The form could not be read. Open the page again, and send it from there.") from None
+        raise Invalid(UNREADABLE) from None
     return {name: value.strip() for name, value in fields}
 
 

@@ -22,10 +22,13 @@ UNKNOWN_HOST = (
     "This service is not known by that name. Open it by the address in server.public_url, or set that to the address "
     "that you use."
 )
-
-
 NAMES: web.AppKey[Names] = web.AppKey("NAMES")
 _GIT = re.compile(r"/hosted/[^/]+\.git/")
+
+
+def service_address(request: web.Request) -> str:
+    """Return the service's address as its users write it: the settings' public one, else the one of the request."""
+    return request.app[NAMES].public_url or f"{request.scheme}://{request.host}"
 
 
 def is_page(request: web.Request) -> bool:

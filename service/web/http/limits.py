@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from eventstore import EventStore
 from service.domain.access.callers import counted_as
 from service.domain.access.usage import Api, Brief, Counted, RequestAccepted, SearchRequest, Standing, TokenRequest
+from service.domain.threads.threads import ANONYMOUS
 from service.queries.keys import KnownKey
 from service.runtime.system import now
 from service.views.projects import ProjectView
@@ -24,8 +25,6 @@ from service.workers.admission.metered_store import MeteredStore
 ADMISSIONS: web.AppKey[Admissions] = web.AppKey("ADMISSIONS")
 COUNTED: web.RequestKey[Counted] = web.RequestKey("counted")
 """The request as it would be counted; only set when it is in the scope of a limit."""
-ANONYMOUS = "anonymous"
-"""The ``fp`` of a reader without a name: counted by address alone, or all of them would be one."""
 SEARCH = "/discovery/v1/search/{domain}"
 TOKEN = "/discovery/v1/token/{domain}"  # noqa: S105  (an address)
 PAGE = "/discovery/v1/page/{domain}"
@@ -86,7 +85,10 @@ def attach_page_quota(request: web.Request, project: ProjectView, person_id: str
 
 
 def name_reader(request: web.Request, fp: str) -> None:
-    """Count the request for its reader, too, where readers have limits; a person is one by any name."""
+    """Count the request for its reader, too, where readers have limits; a person is one by any name.
+
+    A reader without a name counts by address alone: under one name, all of them would be one reader.
+    """
     counted = request.get(COUNTED)
     if isinstance(counted, RequestAccepted) and counted.is_reader and not counted.fp and fp != ANONYMOUS:
         digest = request.app[ADMISSIONS].digest_of(f"fp\0{counted.project_id}\0{fp}")

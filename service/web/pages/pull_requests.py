@@ -155,7 +155,7 @@ async def merge(request: web.Request) -> web.Response:
 
 @routes.post(PATH + "/comment")
 async def comment(request: web.Request) -> web.Response:
-    """A message to the job of the pull request, about one of its files or all of it."""
+    """Send a message to the job of the pull request, about one of its files or all of it."""
     refusal = await _admitted(request, partial(_comment_refusal, request))
     if refusal is not None:
         return refusal

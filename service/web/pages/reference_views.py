@@ -203,7 +203,7 @@ def fields(schema: dict[str, Any], schemas: dict[str, Any], prefix: str = "", de
 
 
 def kind_of(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
-    """A schema in few words: ``string, 1 … 200 characters, or null``."""
+    """Return a schema in few words: ``string, 1 … 200 characters, or null``."""
     schema = _resolved(schema, schemas)
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(kind_of(option, schemas) for option in schema["anyOf"]))
@@ -243,7 +243,7 @@ def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]
 
 
 def _curl(method: str, path: str, operation: dict[str, Any], address: str) -> str:
-    """A command that works in a POSIX shell once its variables, those of ``VARIABLES``, are set."""
+    """Return a command that works in a POSIX shell once its variables, those of ``VARIABLES``, are set."""
     for name, (variable, _) in VARIABLES.items():
         path = path.replace(f"{{{name}}}", f"${variable}")
     query = "&".join(
@@ -267,7 +267,7 @@ def _curl(method: str, path: str, operation: dict[str, Any], address: str) -> st
 
 
 def _json_with_variables(example: dict[str, Any]) -> str:
-    """JSON to be put between single quotes, which are left where a variable's value belongs."""
+    """Return JSON to be put between single quotes, which are left where a variable's value belongs."""
     variables = {f"${variable}": f"'\"${variable}\"'" for variable, _ in VARIABLES.values()}
     told = {name: f"${VARIABLES[name][0]}" if name in VARIABLES else value for name, value in example.items()}
     text = json.dumps(told, ensure_ascii=False).replace("'", "'\\''")

@@ -81,7 +81,7 @@ class Sessions:
         await self._people.catch_up()
         person = self._people.find(person_id)
         if person is not None and not person.is_anyone() and not link:
-            raise Forbidden("You have no role here any more. Ask an owner of your organization.", code="no_role")
+            raise _no_role()
         token, at = secrets.token_urlsafe(SECRET_BYTES), self._clock()
         row = StoredSession(_digest(token), new_id(), person_id, method, device.browser, device.address, at, at)
         self._beginning.add(row.id)
@@ -94,7 +94,7 @@ class Sessions:
             self._beginning.discard(row.id)
             self._people.changed.set()  # a row that was refused goes with the next look
         if person is None or self._people.session(person_id, row.id) is None:
-            raise Forbidden("You have no role here any more. Ask an owner of your organization.", code="no_role")
+            raise _no_role()
         await self._end_oldest(person_id, metadata)
         return Begun(row.id, token)
 
@@ -200,6 +200,10 @@ class Sessions:
             row = rows.get(session_id)
             if row is None or not self._is_open(row, at):
                 self._revocations.pop(session_id).publish()
+
+
+def _no_role() -> Forbidden:
+    return Forbidden("You have no role here any more. Ask an owner of your organization.", code="no_role")
 
 
 def _digest(token: str) -> str:

@@ -8,7 +8,6 @@ from aiohttp import web
 from msgspec import Meta
 
 from service.commands.erasures import erase_subject
-from service.domain.errors import NotFound
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller
 from service.queries.analytics import Days, read_analytics, with_uncited_pages
@@ -21,6 +20,7 @@ from service.queries.questions import (
     list_organization_questions,
     project_of_thread,
     read_transcript,
+    thread_not_found,
 )
 from service.runtime.system import now
 from service.streams import THREADS
@@ -133,7 +133,7 @@ routes = Routes()
     ),
 )
 async def list_questions(request: web.Request) -> web.Response:
-    """Over all projects of the key's organization."""
+    """Answer for all projects of the key's organization."""
     organization_id = (await admin_key(request)).state.organization_id
     limit = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED)
     only = QuestionFilter(
@@ -164,7 +164,7 @@ async def list_questions(request: web.Request) -> web.Response:
     errors={404: ("thread_not_found",)},
 )
 async def show_thread(request: web.Request) -> web.Response:
-    """By its id or that of a question in it."""
+    """Find the thread by its id, or by that of a question in it."""
     key = await admin_key(request)
     await _catch_up(request)
     found = await _transcript(request, key.state.organization_id)
@@ -277,5 +277,5 @@ async def _transcript(request: web.Request, organization_id: str) -> TranscriptV
     project_id = await project_of_thread(views, organization_id, thread_id)
     found = None if project_id is None else await read_transcript(views, project_id, thread_id)
     if found is None:
-        raise NotFound("Thread not found. List the questions to see their threads.", code="thread_not_found")
+        raise thread_not_found()
     return found

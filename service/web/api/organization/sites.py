@@ -6,7 +6,7 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from service.commands.sites import change_site_access, request_index
-from service.domain.errors import Invalid, NotFound
+from service.domain.errors import Invalid
 from service.domain.sites import ChangeSiteAccess
 from service.queries.payments import payment_of, remedy_of
 from service.queries.read_models import wait_for_head
@@ -16,7 +16,7 @@ from service.views.fields import described
 from service.views.sites import IndexingView, PaymentView, SiteReportView, SiteView
 from service.web.api.operations import Answer, Routes
 from service.web.api.organization.projects import CURSOR, LIMIT, LISTED, MAX_LISTED
-from service.web.http.access import admin_key
+from service.web.http.access import admin_key, site_not_found
 from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, SITE_REPORTS, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
 from service.web.http.query_params import query_param, whole_param
@@ -189,5 +189,5 @@ async def site_of(request: web.Request, organization_id: str) -> Site:
         await wait_for_head(request.app[STORE], views)  # it may have been created a moment ago
         site = await get_site(views, domain)
     if site is None or site.view.organization_id != organization_id:
-        raise NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
+        raise site_not_found()
     return site

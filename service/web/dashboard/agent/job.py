@@ -9,7 +9,6 @@ from aiohttp import web
 from markupsafe import Markup
 
 from eventstore import EventStore, Metadata
-from service.commands.audit import record_page_read
 from service.commands.jobs import add_message, archive_job, cancel_job, retry_job
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
@@ -20,8 +19,7 @@ from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.runtime.processes import run_in_child
 from service.views.projects import ProjectView
-from service.web.dashboard.agent.jobs import root_of_page
-from service.web.dashboard.page import Live, dashboard_page, live, see_other
+from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.hosted import MAKING_BYTES, MAKING_SECONDS, PAGE_TURNS, act_on_job
@@ -67,8 +65,7 @@ async def _job_page(
 
 async def _record_read(request: web.Request, viewer: Member, job: ReadJob) -> None:
     """Record that the person reads what others wrote to a job, or it to them."""
-    chosen = {"organization": viewer.organization_id, "job": job.view.id}
-    await record_page_read(request.app[STORE], viewer.person.session_id, "job", chosen, metadata(request))
+    await record_read(request, viewer, "job", {"job": job.view.id})
 
 
 async def _state(request: web.Request, viewer: Member, project: ProjectView, job: ReadJob) -> dict[str, object]:
@@ -104,7 +101,7 @@ def _number(text: str) -> int | None:
 
 @routes.get(JOB_PATH + "/live")
 async def follow_job(request: web.Request) -> web.StreamResponse:
-    """The job's state and its new steps, each once, until it ends."""
+    """Send the job's state and its new steps, each once, until it ends."""
     viewer = await member(request)
     project, job = await _job(request, viewer)
     await _record_read(request, viewer, job)
@@ -130,7 +127,7 @@ async def _fragments(
 
 @routes.get(JOB_PATH + "/changes")
 async def show_changes(request: web.Request) -> web.Response:
-    """The job's changes so far; others wrote the files, so they are compared and rendered in child processes."""
+    """Show the job's changes so far; others wrote the files, so they are compared and rendered in child processes."""
     viewer = await member(request)
     project, job = await _job(request, viewer)
     await _record_read(request, viewer, job)

@@ -10,7 +10,6 @@ from typing import get_args
 import msgspec
 from aiohttp import web
 
-from service.commands.audit import record_page_read
 from service.commands.jobs import MAX_CONTEXT_CHARACTERS, NewJob, request_job
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
@@ -25,14 +24,13 @@ from service.queries.read_models import wait_for_head
 from service.runtime.system import new_id
 from service.streams import JOBS
 from service.views.projects import ProjectView
-from service.web.dashboard.page import Live, dashboard_page, live, see_other
+from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
 from service.web.http.app_keys import MODEL_ALIASES, MODEL_NAMES, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
-from service.web.http.hosts import NAMES
+from service.web.http.hosts import service_address
 from service.web.http.limits import metered_for_person
 from service.web.http.people import Member, member, metadata
 from service.web.http.revocation import revocation_of
-from service.web.pages.html import way_up
 from service.web.pages.rendering import rendered
 
 PAGE_JOBS = 25
@@ -79,8 +77,7 @@ async def show_jobs(request: web.Request) -> web.Response:
 async def _record_read(request: web.Request, viewer: Member) -> Mapping[str, str]:
     """Record that the person reads what others asked for, and return the filters of the list."""
     filters = {"only": _filter_of(request) or "", "project": request.query.get("project", "")[:MAX_ID_CHARACTERS]}
-    chosen = {"organization": viewer.organization_id, **filters}
-    await record_page_read(request.app[STORE], viewer.person.session_id, "jobs", chosen, metadata(request))
+    await record_read(request, viewer, "jobs", filters)
     return filters
 
 
@@ -107,11 +104,6 @@ async def _live_rows(request: web.Request, viewer: Member) -> AsyncGenerator[Liv
             await asyncio.sleep(LIVE_SECONDS)
 
 
-def root_of_page(request: web.Request) -> str:
-    """Return the way to the root from the page whose live region asks: its address is a level above."""
-    return way_up(request).removeprefix("../") or "./"
-
-
 async def _rows(request: web.Request, viewer: Member) -> dict[str, object]:
     listed = await _listed(request, viewer)
     projects = await list_organization_projects(request.app[VIEWS], viewer.organization_id)
@@ -135,7 +127,7 @@ def _filter_of(request: web.Request) -> JobFilter | None:
 
 @routes.get(JOBS_PATH + "/new")
 async def show_new_job(request: web.Request) -> web.Response:
-    """The form; fields of the query fill it in."""
+    """Show the form; fields of the query fill it in."""
     viewer = await member(request, "editor")
     return await _new_job_page(request, viewer, dict(request.query))
 
@@ -225,9 +217,8 @@ def _curl(request: web.Request, project: ProjectView, values: Mapping[str, str])
     body |= {name: values[name] for name in ("context", "branch", "model") if values.get(name)}
     if values.get("draft") == "true":
         body["asDraft"] = True
-    url = request.app[NAMES].public_url or f"{request.scheme}://{request.host}"
     return (
-        f"curl -sS {url}/v2/agent/{project.id}/job \\\n"
+        f"curl -sS {service_address(request)}/v2/agent/{project.id}/job \\\n"
         '  -H "Authorization: Bearer $DOCSMITH_KEY" \\\n'
         "  -H 'Content-Type: application/json' \\\n"
         f"  -d {shlex.quote(msgspec.json.encode(body).decode())}"

@@ -18,7 +18,7 @@ from service.views.projects import ContextView, ProjectView
 from service.web.api.organization.sites import site_of
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import GUARDED_PROJECTS, UPLOADS, VIEWS
-from service.web.http.forms import read_form
+from service.web.http.forms import UNREADABLE, read_form
 from service.web.http.people import Member, member, metadata
 from service.web.http.problems import BODY_SECONDS, status_of
 
@@ -126,7 +126,7 @@ async def _file_of(request: web.Request, values: dict[str, str]) -> BodyPartRead
                     raise BodyTooLarge(MAX_FIELD_BYTES)
             values[part.name or ""] = content.decode(errors="replace").strip()
     except (ValueError, web.RequestPayloadError):
-        raise UnsupportedMediaType("The form could not be read. Open the page again, and send it from there.") from None
+        raise UnsupportedMediaType(UNREADABLE) from None
     raise Invalid("Choose a zip archive.")
 
 

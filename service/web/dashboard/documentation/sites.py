@@ -16,13 +16,12 @@ from service.queries.sites import Site, list_sites_of
 from service.runtime.system import now
 from service.streams import SITES
 from service.web.api.organization.sites import open_or_close, site_of
-from service.web.dashboard.page import Live, dashboard_page, live, see_other
+from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
 from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.people import Member, member, metadata
 from service.web.http.problems import status_of
 from service.web.http.revocation import revocation_of
-from service.web.pages.html import way_up
 from service.web.pages.rendering import rendered
 
 PAGE_SITES = 50
@@ -77,7 +76,7 @@ async def follow_site(request: web.Request) -> web.StreamResponse:
 
 async def _live_state(request: web.Request, viewer: Member, domain: str) -> AsyncGenerator[Live, None]:
     """Yield the state of the site when it has changed: looked at while it is being indexed, else after each event."""
-    store, root, shown = request.app[STORE], way_up(request).removeprefix("../"), ""
+    store, root, shown = request.app[STORE], root_of_page(request), ""
     after = await store.head()
     async with aclosing(store.follow(after=after, stream=SITES.stream(domain))) as batches:
         news = asyncio.ensure_future(anext(batches))

@@ -171,7 +171,7 @@ def _fields(request: web.Request) -> dict[str, str]:
 
 
 def _filter(fields: dict[str, str]) -> Filter:
-    """Raise Invalid for what is no time."""
+    """Return the filter of the fields. Raise Invalid for an invalid time."""
     try:
         since, until = (moment(fields[name]) if fields[name] else None for name in ("since", "until"))
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 
 from aiohttp import web
 
@@ -13,13 +12,11 @@ from service.queries.read_models import wait_for_head
 from service.runtime.system import new_id
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.forms import read_form
+from service.web.http.forms import SMALL_FORM_BYTES, new_id_of, read_form
 from service.web.http.people import SignedIn, metadata, operator
 from service.web.http.query_params import query_param
 
 PAGE_LENGTH = 50
-MAX_FORM_BYTES = 10_000
-_ID = re.compile(r"[0-9a-f]{32}")
 
 routes = web.RouteTableDef()
 
@@ -35,10 +32,8 @@ async def show_organizations(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> web.Response:
     """Create an organization, which the operator owns. Its id comes with the form, so that a repeat makes no second."""
     person = await operator(request)
-    form = await read_form(request, max_bytes=MAX_FORM_BYTES)
-    organization_id, name = form.get("id", ""), form.get("name", "")
-    if not _ID.fullmatch(organization_id):
-        raise Invalid("The form is not complete. Open the page of organizations again, and send it from there.")
+    form = await read_form(request, max_bytes=SMALL_FORM_BYTES)
+    organization_id, name = new_id_of(form), form.get("name", "")
     try:
         await create_owned_organization(request.app[STORE], organization_id, name, person.person_id, metadata(request))
     except Invalid as error:

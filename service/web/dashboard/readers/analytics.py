@@ -19,17 +19,17 @@ routes = web.RouteTableDef()
 
 @routes.get("/dashboard/{organizationId}/analytics")
 async def show_analytics(request: web.Request) -> web.Response:
-    """Charts, each with its numbers as a table. Nothing of it is text that readers typed."""
-    person = await member(request)
-    filters = await filters_of(request, person, days=DEFAULT_DAYS)
+    """Show charts, each with its numbers as a table. Nothing of it is text that readers typed."""
+    viewer = await member(request)
+    filters = await filters_of(request, viewer, days=DEFAULT_DAYS)
     days = Days.until(now().date(), days=int(filters.days or DEFAULT_DAYS))
     views = request.app[VIEWS]
     await catch_up_questions(request.app[STORE], views)
-    found = await read_analytics(views, person.organization_id, days, project_id=filters.project_id)
+    found = await read_analytics(views, viewer.organization_id, days, project_id=filters.project_id)
     if project := filters.project or (filters.projects[0] if len(filters.projects) == 1 else None):
         found = await with_uncited_pages(found, views, request.app[INDEX], project, days)
     return dashboard_page(
-        request, person, "analytics.html",
+        request, viewer, "analytics.html",
         found=found, filters=filters, all_days=DAYS, callers=CALLERS,
-        names=await key_names(views, person.organization_id),
+        names=await key_names(views, viewer.organization_id),
     )  # fmt: skip

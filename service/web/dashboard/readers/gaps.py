@@ -9,8 +9,8 @@ from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
 from service.queries.gaps import GapQuery, job_key
 from service.queries.projects import get_project
 from service.queries.questions import catch_up_questions
-from service.web.dashboard.page import dashboard_page, see_other
-from service.web.dashboard.readers.periods import DAYS, Filters, filters_of, place, record_read
+from service.web.dashboard.page import dashboard_page, record_read, see_other
+from service.web.dashboard.readers.periods import DAYS, Filters, cursor_place, filters_of
 from service.web.http.app_keys import GAP_READER, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.limits import metered_for_person
@@ -24,15 +24,15 @@ routes = web.RouteTableDef()
 
 @routes.get("/dashboard/{organizationId}/gaps")
 async def show_gaps(request: web.Request) -> web.Response:
-    """The gaps that most readers met first."""
-    person = await member(request)
-    filters = await filters_of(request, person, days="30")
-    await record_read(request, person, "gaps", filters.query)
+    """List the gaps, those that most readers met first."""
+    viewer = await member(request)
+    filters = await filters_of(request, viewer, days="30")
+    await record_read(request, viewer, "gaps", filters.query)
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
-    offset = min(place(request, 0), MAX_OFFSET)
-    found = await request.app[GAP_READER].list(_query(person, filters), limit=ROWS + 1, offset=offset)
+    offset = min(cursor_place(request, 0), MAX_OFFSET)
+    found = await request.app[GAP_READER].list(_query(viewer, filters), limit=ROWS + 1, offset=offset)
     return dashboard_page(
-        request, person, "gaps.html",
+        request, viewer, "gaps.html",
         gaps=[gap for _, gap in found[:ROWS]], next=str(offset + ROWS) if len(found) > ROWS else "",
         cursor=str(offset or ""), filters=filters, all_days=DAYS, max_prompt=MAX_PROMPT_CHARACTERS,
     )  # fmt: skip
@@ -41,9 +41,9 @@ async def show_gaps(request: web.Request) -> web.Response:
 @routes.post("/dashboard/{organizationId}/gaps/{gapId}/job")
 async def make_job(request: web.Request) -> web.Response:
     """Give the agent a job that closes a gap. Sent twice, there is one job."""
-    person = await member(request, "editor")
-    filters = await filters_of(request, person, days="30")
-    gap = await request.app[GAP_READER].find(_query(person, filters), request.match_info["gapId"])
+    viewer = await member(request, "editor")
+    filters = await filters_of(request, viewer, days="30")
+    gap = await request.app[GAP_READER].find(_query(viewer, filters), request.match_info["gapId"])
     project = None if gap is None else await get_project(request.app[VIEWS], gap.project_id)
     if gap is None or project is None:
         raise NotFound("Gap not found: its questions may be answered or erased by now. Open the page Gaps again.")
@@ -52,13 +52,13 @@ async def make_job(request: web.Request) -> web.Response:
         raise Invalid(f"An instruction has 1 to {MAX_PROMPT_CHARACTERS} characters.")
     new = NewJob((Message("user", prompt),), api_version=2)
     try:
-        store = metered_for_person(request, person.organization_id, project.id)
+        store = metered_for_person(request, viewer.organization_id, project.id)
         created = await request_job(store, request.app[MODELS], project, new, metadata(request), key=job_key(gap))
     except KeyReused:
         raise Conflict("A job was made of this gap already. Open the page Gaps again to see it.") from None
-    path = f"dashboard/{person.organization_id}/jobs/{created.id}"
+    path = f"dashboard/{viewer.organization_id}/jobs/{created.id}"
     return see_other(request, path, notice="The agent has the job. Its pull request closes the gap.")
 
 
-def _query(person: Member, filters: Filters) -> GapQuery:
-    return GapQuery(person.organization_id, filters.day_period(), filters.project_id)
+def _query(viewer: Member, filters: Filters) -> GapQuery:
+    return GapQuery(viewer.organization_id, filters.day_period(), filters.project_id)

@@ -11,8 +11,7 @@ from service.queries.projects import source_of
 from service.queries.questions import catch_up_questions
 from service.views.projects import ProjectView
 from service.views.questions import SourceView
-from service.web.dashboard.page import dashboard_page
-from service.web.dashboard.readers.periods import record_read
+from service.web.dashboard.page import dashboard_page, record_read
 from service.web.dashboard.readers.questions import CONVERSATION_PATH, find_conversation
 from service.web.http.app_keys import DOCS_SOURCE, STORE, VIEWS
 from service.web.http.hosted import PAGE_TURNS
@@ -34,16 +33,16 @@ class Line(Struct, frozen=True):
 
 @routes.get(CONVERSATION_PATH + "/sources/{messageId}/{number}")
 async def show_source(request: web.Request) -> web.Response:
-    """The cited lines and some around them."""
-    person = await member(request)
+    """Show the cited lines and some around them."""
+    viewer = await member(request)
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
-    project, thread = await find_conversation(request, person)
+    project, thread = await find_conversation(request, viewer)
     number = request.match_info["number"]
     message = next((one for one in thread.messages if one.id == request.match_info["messageId"]), None)
     source = next((one for one in message.sources if str(one.number) == number), None) if message else None
     if source is None:
         raise NotFound("Source not found. Open it from the conversation.")
-    await record_read(request, person, "conversation", {"thread": thread.thread_id})
+    await record_read(request, viewer, "conversation", {"thread": thread.thread_id})
     lines: list[Line] = []
     trouble = ""
     try:
@@ -52,7 +51,7 @@ async def show_source(request: web.Request) -> web.Response:
     except (NotFound, Invalid, Forbidden, Unavailable, TimeoutError):
         trouble = "The repository cannot be read at this commit now: it may be out of reach, or the commit was removed."
     return dashboard_page(
-        request, person, "passage.html", source=source, lines=lines, trouble=trouble, thread=thread, message=message
+        request, viewer, "passage.html", source=source, lines=lines, trouble=trouble, thread=thread, message=message
     )
 
 

@@ -6,13 +6,12 @@ from datetime import timedelta
 from aiohttp import web
 from msgspec import Struct
 
-from service.commands.audit import record_page_read
 from service.queries.projects import list_organization_projects
 from service.queries.questions import Period
 from service.runtime.system import now
 from service.views.projects import ProjectView
-from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.people import Member, metadata
+from service.web.http.app_keys import VIEWS
+from service.web.http.people import Member
 from service.web.http.query_params import query_param
 
 DAYS = {"1": "Last day", "7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365": "Last year"}
@@ -68,10 +67,10 @@ class Filters(Struct, frozen=True):
         return Period.between(first, None)
 
 
-async def filters_of(request: web.Request, person: Member, *, days: str) -> Filters:
+async def filters_of(request: web.Request, viewer: Member, *, days: str) -> Filters:
     """Return what the query chooses; ``days`` where it chooses none. A value that is no choice counts as none."""
     chosen = choice(request, "days", (*DAYS, "all"), days)
-    projects = await list_organization_projects(request.app[VIEWS], person.organization_id)
+    projects = await list_organization_projects(request.app[VIEWS], viewer.organization_id)
     return Filters(EVER if chosen == "all" else chosen, query_param(request, "site") or "", projects)
 
 
@@ -80,13 +79,7 @@ def choice(request: web.Request, name: str, choices: Sequence[str], default: str
     return value if value is not None and value in choices else default
 
 
-def place(request: web.Request, start: int) -> int:
+def cursor_place(request: web.Request, start: int) -> int:
     """Return the place that the cursor of a list names."""
     text = query_param(request, "cursor") or ""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_CURSOR else start
-
-
-async def record_read(request: web.Request, person: Member, page: str, chosen: Mapping[str, str]) -> None:
-    """Record that the person reads what others typed, before it is shown."""
-    filters = {"organization": person.organization_id, **chosen}
-    await record_page_read(request.app[STORE], person.person.session_id, page, filters, metadata(request))

@@ -28,8 +28,8 @@ from service.queries.questions import (
 from service.streams import THREADS
 from service.views.projects import ProjectView
 from service.views.questions import TranscriptMessage, TranscriptView
-from service.web.dashboard.page import dashboard_page, see_other
-from service.web.dashboard.readers.periods import DAYS, choice, filters_of, place, record_read
+from service.web.dashboard.page import dashboard_page, record_read, see_other
+from service.web.dashboard.readers.periods import DAYS, choice, cursor_place, filters_of
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.people import Member, member, metadata
 from service.web.pages.rendering import safe_markdown, visible
@@ -52,9 +52,9 @@ routes = web.RouteTableDef()
 
 @routes.get("/dashboard/{organizationId}/questions")
 async def show_questions(request: web.Request) -> web.Response:
-    """The newest questions first."""
-    person = await member(request)
-    filters = await filters_of(request, person, days="")
+    """List the questions, the newest first."""
+    viewer = await member(request)
+    filters = await filters_of(request, viewer, days="")
     chosen = {
         "outcome": choice(request, "outcome", tuple(OUTCOMES)),
         "rating": choice(request, "rating", tuple(RATINGS)),
@@ -67,14 +67,14 @@ async def show_questions(request: web.Request) -> web.Response:
         filters.project_id,
     )
     query = {**filters.query, **{name: value for name, value in chosen.items() if value}}
-    await record_read(request, person, "questions", query)
+    await record_read(request, viewer, "questions", query)
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
-    before = place(request, FIRST)
+    before = cursor_place(request, FIRST)
     found = await list_organization_questions(
-        request.app[VIEWS], person.organization_id, filters.period(), only, before=before, limit=ROWS + 1
+        request.app[VIEWS], viewer.organization_id, filters.period(), only, before=before, limit=ROWS + 1
     )
     return dashboard_page(
-        request, person, "questions.html",
+        request, viewer, "questions.html",
         rows=[view for _, view in found[:ROWS]], next=str(found[ROWS - 1][0]) if len(found) > ROWS else "",
         cursor="" if before == FIRST else str(before), chosen=chosen, filters=filters, query=query, all_days=DAYS,
         outcomes=OUTCOMES, ratings=RATINGS, callers=CALLERS,
@@ -91,15 +91,15 @@ class ShownMessage(Struct, frozen=True):
 
 @routes.get(CONVERSATION_PATH)
 async def show_conversation(request: web.Request) -> web.Response:
-    """A whole conversation, by its id or that of a question in it."""
-    person = await member(request)
+    """Show a whole conversation, by its id or that of a question in it."""
+    viewer = await member(request)
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
-    project, thread = await find_conversation(request, person)
-    await record_read(request, person, "conversation", {"thread": thread.thread_id})
-    start = place(request, 0)
+    project, thread = await find_conversation(request, viewer)
+    await record_read(request, viewer, "conversation", {"thread": thread.thread_id})
+    start = cursor_place(request, 0)
     shown = thread.messages[start : start + MESSAGES]
     return dashboard_page(
-        request, person, "conversation.html",
+        request, viewer, "conversation.html",
         thread=thread, messages=await asyncio.to_thread(_shown, shown), project=project,
         next=str(start + MESSAGES) if start + MESSAGES < len(thread.messages) else "", cursor=str(start or ""),
         is_erased=any(one.content in GONE for one in thread.messages if one.role == "user"),
@@ -109,18 +109,18 @@ async def show_conversation(request: web.Request) -> web.Response:
 @routes.post(CONVERSATION_PATH + "/erase")
 async def erase_conversation(request: web.Request) -> web.Response:
     """Delete what people typed in a conversation; for owners."""
-    person = await member(request, "owner")
-    _, thread = await find_conversation(request, person)
+    viewer = await member(request, "owner")
+    _, thread = await find_conversation(request, viewer)
     subject = THREADS.stream(thread.thread_id)
     await erase_subject(request.app[STORE], request.app[VIEWS], subject, metadata(request))
-    path = f"dashboard/{person.organization_id}/questions/{thread.thread_id}"
+    path = f"dashboard/{viewer.organization_id}/questions/{thread.thread_id}"
     return see_other(request, path, notice="The conversation's text is erased. That it took place stays on record.")
 
 
-async def find_conversation(request: web.Request, person: Member) -> tuple[ProjectView, TranscriptView]:
+async def find_conversation(request: web.Request, viewer: Member) -> tuple[ProjectView, TranscriptView]:
     """Return the conversation that the path names, and its project. Raise NotFound for one of another organization."""
     views, thread_id = request.app[VIEWS], request.match_info["threadId"]
-    project_id = await project_of_thread(views, person.organization_id, thread_id)
+    project_id = await project_of_thread(views, viewer.organization_id, thread_id)
     project = None if project_id is None else await get_project(views, project_id)
     found = None if project is None else await read_transcript(views, project.id, thread_id)
     if project is None or found is None:

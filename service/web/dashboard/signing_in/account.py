@@ -8,11 +8,9 @@ from service.queries.credentials import get_credentials
 from service.queries.organizations import list_organizations
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import IDENTITY_PROVIDER, STORE, VIEWS
-from service.web.http.forms import read_form
+from service.web.http.forms import SMALL_FORM_BYTES, read_form
 from service.web.http.people import SESSIONS, SignedIn, metadata, settle, signed_in
 from service.web.http.problems import status_of
-
-MAX_FORM_BYTES = 10_000
 
 routes = web.RouteTableDef()
 
@@ -24,7 +22,7 @@ async def show_account(request: web.Request) -> web.Response:
 
 @routes.post("/account/name")
 async def change_name(request: web.Request) -> web.Response:
-    person, form = await signed_in(request), await read_form(request, max_bytes=MAX_FORM_BYTES)
+    person, form = await signed_in(request), await read_form(request, max_bytes=SMALL_FORM_BYTES)
     try:
         await rename_person(request.app[STORE], person.person_id, form.get("name", ""), metadata(request))
     except Invalid as error:
@@ -47,7 +45,11 @@ async def end_session(request: web.Request) -> web.Response:
         raise NotFound("Session not found: it has ended, or is not yours.", code="session_not_found")
     for one in ended:
         await sessions.end(person.person_id, one, metadata(request))
-    return see_other(request, "/account", notice="Ended." if ended else "No other session is open.")
+    if not ended:
+        notice = "No other session is open."
+    else:
+        notice = "The session has ended." if len(ended) == 1 else "The sessions have ended."
+    return see_other(request, "/account", notice=notice)
 
 
 async def _page(

@@ -13,7 +13,7 @@ from service.domain.access.people import SignInMethod
 from service.domain.errors import Forbidden, ServiceError
 from service.web.dashboard.page import NOTICE_COOKIE, notice_of, see_other
 from service.web.http.app_keys import IDENTITY_PROVIDER
-from service.web.http.forms import read_form
+from service.web.http.forms import SMALL_FORM_BYTES, read_form
 from service.web.http.hosts import may_sign_in, require_same_origin, require_sign_in_by
 from service.web.http.people import (
     PEOPLE_DIRECTORY,
@@ -31,8 +31,6 @@ from service.web.http.people import (
 from service.web.http.problems import ACTOR, REQUEST_ID, status_of
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered
-
-MAX_FORM_BYTES = 10_000
 
 routes = web.RouteTableDef()
 
@@ -54,7 +52,7 @@ async def show_sign_in(request: web.Request) -> web.Response:
 async def exchange_link(request: web.Request) -> web.Response:
     """Sign in with the secret of a link, or with the whole link as it was printed."""
     require_same_origin(request)
-    form = await read_form(request, max_bytes=MAX_FORM_BYTES)
+    form = await read_form(request, max_bytes=SMALL_FORM_BYTES)
     try:
         require_sign_in_by(request)
         link = form.get("link", "").rpartition("#")[2]

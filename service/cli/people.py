@@ -21,7 +21,7 @@ from service.commands.people import (
 )
 from service.domain.access.members import PERSON_NOT_FOUND, ROLES
 from service.domain.access.names import HTTPS_REQUIRED, Names, link_base
-from service.domain.access.people import LINK_LIFETIME
+from service.domain.access.people import LINK_MINUTES
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from service.queries.organizations import list_organizations
 from service.queries.people import get_person, has_anyone_signed_in, list_members, list_people, people_by_email
@@ -30,14 +30,12 @@ from service.runtime.settings import Settings
 from service.runtime.system import cli_actor, user_name
 from service.views.people import PersonView
 
-MINUTES = int(LINK_LIFETIME.total_seconds() // 60)
-
 person = Group("person")
 
 
 @command(
     "login",
-    more=f"The link works once, within {MINUTES} minutes; a newer one replaces it. Without --person it is for the "
+    more=f"The link works once, within {LINK_MINUTES} minutes; a newer one replaces it. Without --person it is for the "
     "operator; the first time, it adds one, who owns each organization that has no people yet.",
     examples=["login", "login --person ada@example.com"],
 )
@@ -47,7 +45,7 @@ async def login(runtime: Runtime, options: Options, output: Output) -> int:
     link = await new_link(runtime, who.id)
     output.result({"personId": who.id, "email": who.email, "link": link}, link)
     if not output.as_json:
-        note(f"This signs in {who.email}, once, within {MINUTES} minutes.")
+        note(f"This signs in {who.email}, once, within {LINK_MINUTES} minutes.")
         if not is_served(runtime.data):
             note(f"The service is not running: start it with docsmith serve --data {runtime.data}")
     return DONE
@@ -128,7 +126,7 @@ async def _by_id(runtime: Runtime, person_id: str) -> PersonView:
 @click.option("--organization", metavar="ID", help="the organization; needed only when there are several")
 @click.option("--operator", is_flag=True, help="let them operate the installation")
 @click.option("--name", default="", help="how others see them (default: the email's first part)")
-@click.option("--id", metavar="ID", help="the account that is meant, where the email alone does not tell")
+@click.option("--id", metavar="ID", help="the account that is meant, where several have the email")
 async def add_person_(runtime: Runtime, options: Options, output: Output) -> int:
     if options.role is None and not options.operator:
         raise Invalid(f"Give a role: --role {'|'.join(ROLES)}, or --operator, or both.")
@@ -147,7 +145,7 @@ async def add_person_(runtime: Runtime, options: Options, output: Output) -> int
     what = f"{row.email} is {_rights(row, await _names(runtime))}"
     output.result({**to_builtins(row), "link": link}, link or what)
     if link and not output.as_json:
-        note(f"{what}. Give them this link: it signs them in, once, within {MINUTES} minutes.")
+        note(f"{what}. Give them this link: it signs them in, once, within {LINK_MINUTES} minutes.")
     return DONE
 
 

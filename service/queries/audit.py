@@ -22,7 +22,7 @@ MAX_READ, MAX_WINDOWS = 2_000, 40
 
 
 class Filter(Struct, frozen=True, omit_defaults=True):
-    """Which events; what is None or empty does not matter."""
+    """Filter of events; what is None or empty does not matter."""
 
     stream: str | None = None
     category: str | None = None
@@ -56,7 +56,7 @@ class EventPage(Struct, frozen=True):
 
 
 def fields_of(event: RecordedEvent, *, personal: bool) -> dict[str, Any]:
-    """An event's fields, those of people only if they are asked for."""
+    """Return an event's fields; those that people typed only with ``personal``."""
     fields: dict[str, Any] = msgspec.json.decode(event.data, type=dict[str, Any])
     if personal:
         fields |= personal_fields_of(event) or {}
@@ -90,7 +90,7 @@ def shown(event: RecordedEvent) -> EventView:
 
 
 async def event_at(store: EventStore, position: int) -> EventView:
-    """Raise NotFound where the log has no event at a position."""
+    """Return the event at a position. Raise NotFound where there is none."""
     found = await store.read_all(after=position - 1, limit=1)
     if not found or found[0].position != position:
         raise NotFound(f"Event not found: {position}. The log ends at position {await store.head()}.")
@@ -130,7 +130,7 @@ async def event_page(store: EventStore, wanted: Filter, *, before: int | None, l
 async def pages(
     store: EventStore, wanted: Filter, *, through: int
 ) -> AsyncGenerator[tuple[Sequence[RecordedEvent], int], None]:
-    """The wanted events up to a position, page by page, each with the position up to which the log has been read."""
+    """Yield the wanted events up to a position, page by page, each with the position that was read up to."""
     after, version = wanted.after, 0
     while after < through:
         if wanted.stream is not None:

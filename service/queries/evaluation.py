@@ -75,7 +75,7 @@ async def evaluate_site(
     on_progress: Callable[[int, int], None],
     turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Evaluation:
-    """Return the measures of a site's search; none of its thresholds. Each question is asked in a ``turn``.
+    """Return the measures of a site's search; its thresholds are left to the caller. Each question is asked in a ``turn``.
 
     Raises as ``SearchIndex``.
     """
@@ -138,7 +138,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 async def _wanted(index: SearchIndex, domain: str, question: Question) -> list[str]:
-    """Paths of the relevant pages, as the index names them; or the facts."""
+    """Return the paths of the relevant pages, as the index names them; or the facts."""
     if question.facts:
         return [_plain(fact) for fact in question.facts]
     wanted = []
@@ -163,7 +163,7 @@ def _plain(text: str) -> str:
 
 
 def parse_questions(text: str, name: str, *, most: int) -> list[Question]:
-    """Return the questions of a text. Raise Invalid with the line for what is no question; ``name``: the text's."""
+    """Return the questions of a text. Raise Invalid, which names the text and the line."""
     questions = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():

@@ -53,7 +53,7 @@ class _Kept(Struct, frozen=True):
 
 
 class GapReader:
-    """Reads gaps, and keeps the groups of periods until a question more, or one less, is unanswered in them.
+    """Reader of gaps, which keeps the groups of periods until a question more, or one less, is unanswered in them.
 
     To group a thousand wordings takes some 50 ms, on a thread: one organization's at a time, in turn.
     """

@@ -41,7 +41,7 @@ class ListedJob(Struct, frozen=True):
 
     @property
     def seconds(self) -> float | None:
-        """The seconds that its last round took; None while it lasts."""
+        """Return the seconds that its last round took; None while it lasts."""
         return None if self.ended_at is None else (self.ended_at - self.began_at).total_seconds()
 
     @property

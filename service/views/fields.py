@@ -12,6 +12,7 @@ def described(text: str, **schema: Any) -> Meta:
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """ISO 8601 in UTC, with milliseconds and ``Z``."""
+NextCursor = Annotated[str | None, described("Send it back as `cursor` for the next ones; null at the end.")]
 Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 Reference = Annotated[str, Meta(extra_json_schema={"format": "uri-reference"})]
 """A URL, or the part of one after the site's own address: as the site's settings have it."""

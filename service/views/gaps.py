@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from service.views.fields import Timestamp, described
-from service.views.questions import ExampleView, HasMore, NextCursor
+from service.views.fields import NextCursor, Timestamp, described
+from service.views.questions import ExampleView, HasMore
 
 
 class GapView(Struct, frozen=True, rename="camel"):

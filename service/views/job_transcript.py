@@ -55,7 +55,7 @@ class PageComment(Struct, frozen=True):
 
 
 class TranscriptReader(StepReader):
-    """Turns a job's events into steps with words."""
+    """Reader of a job's events as steps with words."""
 
     def entry(self, position: int, event: JobEvent) -> TranscriptEntry | None:
         """Return the step that an event is; None for one that is part of another, or is not shown."""

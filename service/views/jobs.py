@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Struct, field
 
 from service.domain.jobs.decider import JobStatus, Severity
-from service.views.fields import Timestamp, Url, described
+from service.views.fields import NextCursor, Timestamp, Url, described
 
 PullRequestState = Literal["open", "merged", "closed"]
 Outcome = Literal["pull_request", "nothing_changed", "needs_input", "failed"]
@@ -121,9 +121,7 @@ class JobList(Struct, frozen=True, rename="camel"):
     """Some of a project's jobs."""
 
     jobs: Annotated[list[JobView], described("The newest first.")]
-    next_cursor: Annotated[
-        str | None, described("Send it back as `cursor` for the next ones; null when there are none.")
-    ]
+    next_cursor: NextCursor
 
 
 class ListedJobView(JobView, frozen=True, rename="camel", kw_only=True):
@@ -145,6 +143,4 @@ class OrganizationJobList(Struct, frozen=True, rename="camel"):
     """Some of an organization's jobs."""
 
     jobs: Annotated[tuple[ListedJobView, ...], described("The newest first.")]
-    next_cursor: Annotated[
-        str | None, described("Send it back as `cursor` for the next ones; null when there are none.")
-    ]
+    next_cursor: NextCursor

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from service.domain.access.keys import KeyKind, KeyScope, KeyUse
-from service.views.fields import Timestamp, described
+from service.views.fields import NextCursor, Timestamp, described
 
 KeyStatus = Literal["in_force", "expired", "revoked"]
 
@@ -52,4 +52,4 @@ class KeyList(Struct, frozen=True, rename="camel"):
     """Some of an organization's keys, the newest first."""
 
     keys: Annotated[tuple[KeyView, ...], described("The keys.")]
-    next_cursor: Annotated[str | None, described("Send it back as `cursor` for the next ones; null at the end.")]
+    next_cursor: NextCursor

@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Struct
 
 from service.domain.access.members import Role
-from service.domain.access.people import SignInMethod
-from service.views.fields import Timestamp, described
+from service.domain.access.people import LINK_MINUTES, SignInMethod
+from service.views.fields import NextCursor, Timestamp, described
 
 
 class MemberView(Struct, frozen=True, rename="camel"):
@@ -26,14 +26,16 @@ class MemberView(Struct, frozen=True, rename="camel"):
 class InvitedView(MemberView, frozen=True, rename="camel", kw_only=True):
     """A person, with a link that signs them in."""
 
-    sign_in_link: Annotated[str, described("Signs the person in, once, within 15 minutes. It is shown this once.")]
+    sign_in_link: Annotated[
+        str, described(f"Signs the person in, once, within {LINK_MINUTES} minutes. It is shown this once.")
+    ]
 
 
 class MemberList(Struct, frozen=True, rename="camel"):
     """Some of an organization's people, by email."""
 
     people: Annotated[tuple[MemberView, ...], described("The people.")]
-    next_cursor: Annotated[str | None, described("Send it back as `cursor` for the next ones; null at the end.")]
+    next_cursor: NextCursor
 
 
 class OrganizationRoleView(Struct, frozen=True, rename="camel"):

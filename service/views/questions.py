@@ -7,9 +7,8 @@ from msgspec import Struct
 from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller, ReplyState, Resolution
-from service.views.fields import Reference, Timestamp, described
+from service.views.fields import NextCursor, Reference, Timestamp, described
 
-NextCursor = Annotated[str | None, described("Send it back as `cursor` for the next rows; null when there are none.")]
 HasMore = Annotated[bool, described("Whether there are more rows.")]
 
 

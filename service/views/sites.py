@@ -60,7 +60,7 @@ class SiteReportView(Struct, frozen=True, rename="camel"):
         dict[str, FindingsView],
         described(
             "By kind: `same_address`, `missing_entry`, `missing_include` and `leftover` are mistakes;"
-            " `not_in_navigation` and `skipped` may be as they should."
+            " `not_in_navigation` and `skipped` may be intended."
         ),
     ]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from service.domain.hooks.webhooks import JobEventName
-from service.views.fields import Timestamp, Url, described
+from service.views.fields import NextCursor, Timestamp, Url, described
 from service.views.jobs import JobView
 
 DeliveryState = Literal["pending", "delivered", "failed"]
@@ -70,4 +70,4 @@ class DeliveryList(Struct, frozen=True, rename="camel"):
     """Some of a webhook's deliveries, the newest first."""
 
     deliveries: Annotated[tuple[DeliveryView, ...], described("The deliveries.")]
-    next_cursor: Annotated[str | None, described("Send it back as `cursor` for the next ones; null at the end.")]
+    next_cursor: NextCursor

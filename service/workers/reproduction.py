@@ -91,7 +91,7 @@ async def history_of(store: EventStore, job_id: str, through: int) -> History:
         if len(shown) < len(page):
             break
     if isinstance(job, Absent):
-        raise NotFound(f"There is no job {job_id}.")
+        raise NotFound(f"Job not found: {job_id}. List the jobs to see their ids.")
     return History(job_id, job.request.project_id, tuple(commits), tuple(pushed), erased)
 
 

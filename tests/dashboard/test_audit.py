@@ -132,7 +132,7 @@ async def test_job_is_reproduced(service, operator):
     assert "Each commit has the id that the log says." in text
     async with operator.post(f"{AUDIT}/reproduce", data={"job": "nothing"}) as page:
         assert page.status == 400
-        assert "There is no job nothing." in await page.text()
+        assert "Job not found: nothing." in await page.text()
 
 
 async def test_live_rows_alone_are_recorded_too(operator, viewer, service):

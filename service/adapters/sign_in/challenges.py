@@ -14,8 +14,9 @@ _RANDOM_BYTES, _TIME_BYTES, _CODE_BYTES = 16, 8, 32
 
 
 class Challenges:
+    """Challenges of this process. ``seconds`` is a clock that never goes back."""
+
     def __init__(self, seconds: Callable[[], float]) -> None:
-        """``seconds``: a clock that never goes back."""
         self._key = secrets.token_bytes(32)
         self._seconds = seconds
         self._used: dict[bytes, float] = {}

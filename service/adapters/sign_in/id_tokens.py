@@ -46,7 +46,7 @@ def email_of(claims: Mapping[str, Any], provider: str) -> str:
     """
     email, is_verified = claims.get("email"), claims.get("email_verified")
     if not isinstance(email, str) or not email:
-        raise Forbidden(f"{provider} sent no email address. Let the client read it there.")
+        raise Forbidden(f"{provider} sent no email address. Allow the client to read it there.")
     if is_verified is not True and is_verified != "true":  # some providers send the text
         raise Forbidden(f"{provider} has not verified your email address. Verify it there, then sign in again.")
     return email

@@ -105,10 +105,10 @@ class OidcProvider:
         claims = await self._claims(metadata, id_token, attempt.nonce)
         subject = claims["sub"]
         if "email" not in claims and metadata.userinfo_endpoint and isinstance(access_token, str):
-            told = await self._fetch("GET", metadata.userinfo_endpoint, {"Authorization": f"Bearer {access_token}"})
-            if told.get("sub") != subject:
+            userinfo = await self._fetch("GET", metadata.userinfo_endpoint, {"Authorization": f"Bearer {access_token}"})
+            if userinfo.get("sub") != subject:
                 raise Forbidden(f"{self.name} answered for another account. Try again.")
-            claims = {**told, **claims}
+            claims = {**userinfo, **claims}
         name = claims.get("name")
         return Account(metadata.issuer, subject, email_of(claims, self.name), name if isinstance(name, str) else "")
 

@@ -117,11 +117,11 @@ def decide(command: CredentialCommand, state: Credentials) -> list[CredentialEve
     """Return the events of a command.
 
     Raises:
-        NotFound: of a passkey that is not among them.
+        NotFound: the passkey is not among them.
         Conflict: the passkey exists already, or there are too many.
         Forbidden: a device's counter did not grow, so that another device has the same key or an answer was sent twice
             (WebAuthn Level 3, section 6.1.1); or another account of the same issuer is linked, so that the provider
-            gave the address to somebody else.
+            gave the address to someone else.
         Invalid: the name.
     """
     match command:

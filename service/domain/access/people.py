@@ -18,7 +18,8 @@ from service.domain.organizations import checked_name
 
 SignInMethod = Literal["link", "passkey", "oidc", "proxy"]
 
-LINK_LIFETIME = timedelta(minutes=15)
+LINK_MINUTES = 15
+LINK_LIFETIME = timedelta(minutes=LINK_MINUTES)
 SESSION_LIFETIME = timedelta(days=30)
 """However much it is used."""
 SESSION_IDLE = timedelta(hours=12)
@@ -171,9 +172,8 @@ def _require_link(wanted: SignIn, person: Person) -> None:
     if not wanted.link_digest or wanted.link_digest != person.link_digest or person.link_expires_at is None:
         raise Unauthorized(LINK_NOT_VALID, code="link_not_valid")
     if wanted.now >= person.link_expires_at:
-        minutes = LINK_LIFETIME // timedelta(minutes=1)
         raise Unauthorized(
-            f"This sign-in link has expired: it was valid for {minutes} minutes. Ask for a new one.",
+            f"This sign-in link has expired: it was valid for {LINK_MINUTES} minutes. Ask for a new one.",
             code="link_expired",
         )
 

@@ -5,10 +5,10 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeAlias
 
 from aiohttp import web
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 from service.web.http.routes import aliases_of
 
@@ -29,6 +29,17 @@ class Parameter(Struct, frozen=True):
     example: Any = None
 
 
+def limit_parameter(listed: int, most: int) -> Parameter:
+    """Return the parameter for the length of a list."""
+    kind = Annotated[int, Meta(ge=1, le=most)]
+    return Parameter("limit", f"How many at most, 1 to {most}; {listed} when not given.", kind, example=listed)
+
+
+def cursor_parameter(kind: SchemaOf) -> Parameter:
+    return Parameter("cursor", "The `nextCursor` of an earlier answer.", kind)
+
+
+ID_CURSOR = cursor_parameter(Annotated[str, Meta(pattern="^[0-9a-f]{32}$")])
 PATH_PARAMETERS = {
     parameter.name: parameter
     for parameter in (

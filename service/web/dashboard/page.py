@@ -1,7 +1,7 @@
-"""Send the dashboard's pages, fragments of them and live fragments.
+"""Send the dashboard's pages, and live fragments of them.
 
 A page works without a script: forms are posted and answered with a redirect to the page that shows the result. htmx
-swaps fragments (``fragment``) and follows a page's live region (``live``).
+follows a page's live region (``live``) and swaps what comes into it.
 """
 
 import asyncio
@@ -89,11 +89,6 @@ async def record_read(request: web.Request, viewer: Member, page: str, chosen: M
     await record_page_read(request.app[STORE], viewer.person.session_id, page, filters, metadata(request))
 
 
-def fragment(request: web.Request, template: str, *, status: int = 200, **values: object) -> web.Response:
-    """Return a part of a page, for htmx to swap in. htmx 4 swaps errors too: send those as fragments with a status."""
-    return html_response(fragment_html(request, template, **values), status=status, headers=SCRIPTED_HEADERS)
-
-
 def fragment_html(request: web.Request, template: str, **values: object) -> str:
     """Return the text of a fragment, such as for ``Live``; addresses in it are relative to the request's path."""
     return rendered(template, root=way_up(request), **values)
@@ -102,11 +97,6 @@ def fragment_html(request: web.Request, template: str, **values: object) -> str:
 def root_of_page(request: web.Request) -> str:
     """Return the way to the root from the page whose live region asks: its address is a level above."""
     return way_up(request).removeprefix("../") or "./"
-
-
-def is_htmx(request: web.Request) -> bool:
-    """Return whether htmx asks, which wants a fragment."""
-    return request.headers.get("HX-Request") == "true"
 
 
 def see_other(request: web.Request, path: str, *, notice: str = "") -> web.Response:

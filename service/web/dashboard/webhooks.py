@@ -12,7 +12,7 @@ from service.queries.projects import list_organization_projects
 from service.queries.read_models import wait_for_head
 from service.queries.webhooks import deliveries_page, delivery_of, get_webhook, webhook_of, webhooks_of
 from service.runtime.system import new_id
-from service.web.api.organization.webhooks import WebhookBody, created_webhook, place_of
+from service.web.api.organization.webhooks import WebhookBody, created_webhook, deliveries_wanted
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.forms import new_id_of, read_form
@@ -66,7 +66,7 @@ async def show_webhook(request: web.Request) -> web.Response:
     views, webhook_id = request.app[VIEWS], request.match_info["webhookId"]
     await wait_for_head(request.app[STORE], views)
     webhook = await webhook_of(views, viewer.organization_id, webhook_id)
-    state, cursor = place_of(request)
+    state, cursor = deliveries_wanted(request)
     found = await deliveries_page(views, webhook_id, state=state, limit=SHOWN, cursor=cursor)
     return dashboard_page(
         request,

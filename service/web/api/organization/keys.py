@@ -16,7 +16,7 @@ from service.queries.read_models import wait_for_head
 from service.runtime.system import now
 from service.views.fields import described
 from service.views.keys import CreatedKeyView, KeyList, KeyView
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import ID_CURSOR, Answer, Routes, limit_parameter
 from service.web.http.access import admin_key
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
@@ -32,7 +32,7 @@ Domains = Annotated[tuple[str, ...], Meta(max_length=MAX_DOMAINS)]
 PURPOSE = described("The key's purpose, for the list.")
 ADDRESSES = described("Addresses and networks, such as `192.0.2.0/24`, that may use it; empty for any.")
 ORIGINS = described("Websites, such as `https://*.example.com`, whose pages may use an assistant key; empty for any.")
-READER_TOKENS = described("Whether each call from a page carries a reader token; with origins when not given.")
+READER_TOKENS = described("Whether each call from a page carries a reader token; when not given, with origins only.")
 
 KEY_EXAMPLE: Mapping[str, Any] = {
     "id": "5b0f1d8f3a524b7a9c1e7d33019a8e6c",
@@ -104,15 +104,7 @@ routes = Routes()
     "List keys",
     {200: Answer("The newest first.", KeyList, example={"keys": [KEY_EXAMPLE], "nextCursor": None})},
     description="The keys of the organization, revoked and expired ones included, without their secret part.",
-    parameters=(
-        Parameter(
-            "limit",
-            f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.",
-            Annotated[int, Meta(ge=1, le=MAX_LISTED)],
-            example=LISTED,
-        ),
-        Parameter("cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]),
-    ),
+    parameters=(limit_parameter(LISTED, MAX_LISTED), ID_CURSOR),
 )
 async def show_keys(request: web.Request) -> web.Response:
     organization_id = (await admin_key(request)).state.organization_id

@@ -8,12 +8,12 @@ from msgspec.structs import asdict
 
 from service.commands.people import NewPerson, add_person, change_role, make_members_link, remove_member
 from service.domain.access.members import MAX_MEMBERS, Role
-from service.domain.access.people import MAX_EMAIL_CHARACTERS
+from service.domain.access.people import LINK_MINUTES, MAX_EMAIL_CHARACTERS
 from service.domain.organizations import MAX_NAME_CHARACTERS
 from service.queries.people import member_of, members_page
 from service.views.fields import described
 from service.views.people import InvitedView, MemberList, MemberView
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import ID_CURSOR, Answer, Routes, limit_parameter
 from service.web.http.access import admin_key
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.people import settle, sign_in_link
@@ -63,15 +63,7 @@ routes = Routes()
     "List people",
     {200: Answer("By email.", MemberList, example={"people": [PERSON_EXAMPLE], "nextCursor": None})},
     description=f"Who may sign in to the dashboard of the organization, with their roles; at most {MAX_MEMBERS:,}.",
-    parameters=(
-        Parameter(
-            "limit",
-            f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.",
-            Annotated[int, Meta(ge=1, le=MAX_LISTED)],
-            example=LISTED,
-        ),
-        Parameter("cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]),
-    ),
+    parameters=(limit_parameter(LISTED, MAX_LISTED), ID_CURSOR),
 )
 async def show_people(request: web.Request) -> web.Response:
     organization_id = (await admin_key(request)).state.organization_id
@@ -87,7 +79,7 @@ async def show_people(request: web.Request) -> web.Response:
     "Organization",
     "Add a person",
     {201: Answer("The person, with a sign-in link: it is shown this once.", InvitedView, example=INVITED_EXAMPLE)},
-    description="Give the link to the person: it signs them in once, within 15 minutes.",
+    description=f"Give the link to the person: it signs them in once, within {LINK_MINUTES} minutes.",
     body=PersonBody,
     body_examples={"editor": {"email": "ada@example.com", "name": "Ada", "role": "editor"}},
     errors={403: ("https_required",), 409: ("member_exists", "too_many_members")},
@@ -152,8 +144,8 @@ async def post_role(request: web.Request) -> web.Response:
     "Organization",
     "Make a sign-in link",
     {200: Answer("The person, with the link: it is shown this once.", InvitedView, example=INVITED_EXAMPLE)},
-    description="Signs the person in, once, within 15 minutes; earlier links of theirs end. For someone who also has"
-    " rights outside of the organization, only the operator makes links.",
+    description=f"Signs the person in, once, within {LINK_MINUTES} minutes; earlier links of theirs end. For someone"
+    " who also has rights outside of the organization, only the operator makes links.",
     errors={403: ("person_of_others", "https_required"), 404: ("person_not_found",)},
 )
 async def post_link(request: web.Request) -> web.Response:

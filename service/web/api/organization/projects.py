@@ -15,10 +15,10 @@ from service.domain.projects.values import public_repository
 from service.queries.organizations import get_organization
 from service.queries.projects import get_project, list_projects_of
 from service.runtime.zip_files import MAX_ARCHIVE_BYTES
-from service.views.fields import described
+from service.views.fields import NextCursor, described
 from service.views.organizations import OrganizationView
 from service.views.projects import ProjectView
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
 from service.web.http.access import admin_key, project_for
 from service.web.http.app_keys import GUARDED_PROJECTS, UPLOADS, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
@@ -48,13 +48,8 @@ PROJECT_EXAMPLE = {
 ORGANIZATION_EXAMPLE = {
     "id": "4f2a9c1e6b7d4e0f8a9b0c1d2e3f4a5b", "name": "Acme", "createdAt": "2026-11-21T09:30:00.000Z"
 }  # fmt: skip
-CURSOR = Parameter("cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(max_length=100)])
-LIMIT = Parameter(
-    "limit",
-    f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.",
-    Annotated[int, Meta(ge=1, le=MAX_LISTED)],
-    example=20,
-)
+CURSOR = cursor_parameter(Annotated[str, Meta(max_length=100)])
+LIMIT = limit_parameter(LISTED, MAX_LISTED)
 
 Text = Annotated[str, Meta(max_length=2_000)]
 Name = Annotated[str, Meta(max_length=200)]
@@ -121,7 +116,7 @@ class ProjectList(Struct, frozen=True, rename="camel"):
     """Projects of an organization."""
 
     projects: Annotated[tuple[ProjectView, ...], described("By domain.")]
-    next_cursor: Annotated[str | None, described("Send it back as `cursor` for more; null at the end.")]
+    next_cursor: NextCursor
 
 
 class CheckedProjectView(Struct, frozen=True):
@@ -153,7 +148,7 @@ async def show_organization(request: web.Request) -> web.Response:
     key = await admin_key(request)
     found = await get_organization(request.app[VIEWS], key.state.organization_id)
     if found is None:
-        raise NotFound("Organization not found.")
+        raise NotFound("Organization not found. Use a key of an organization that exists.")
     return json_response(found)
 
 

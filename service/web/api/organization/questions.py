@@ -39,7 +39,7 @@ from service.web.api.analytics import (
     period_of,
 )
 from service.web.api.feedback import EXAMPLE_THREAD_ID
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes, limit_parameter
 from service.web.http.access import PROJECT_DIRECTORY, admin_key
 from service.web.http.app_keys import GAP_READER, INDEX, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of
@@ -113,12 +113,7 @@ routes = Routes()
     parameters=(
         FROM,
         TO,
-        Parameter(
-            "limit",
-            f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.",
-            Annotated[int, Meta(ge=1, le=MAX_LISTED)],
-            example=LISTED,
-        ),
+        limit_parameter(LISTED, MAX_LISTED),
         CURSOR,
         PROJECT,
         Parameter(
@@ -216,12 +211,7 @@ async def erase_thread(request: web.Request) -> web.Response:
     parameters=(
         FROM,
         TO,
-        Parameter(
-            "limit",
-            f"How many at most, 1 to {MAX_GAPS}; {GAPS} when not given.",
-            Annotated[int, Meta(ge=1, le=MAX_GAPS)],
-            example=GAPS,
-        ),
+        limit_parameter(GAPS, MAX_GAPS),
         CURSOR,
         PROJECT,
     ),

@@ -12,7 +12,7 @@ from service.queries.payments import payment_of, remedy_of
 from service.queries.read_models import wait_for_head
 from service.queries.sites import Site, get_site, list_sites_of
 from service.runtime.system import now
-from service.views.fields import described
+from service.views.fields import NextCursor, described
 from service.views.sites import IndexingView, PaymentView, SiteReportView, SiteView
 from service.web.api.operations import Answer, Routes
 from service.web.api.organization.projects import CURSOR, LIMIT, LISTED, MAX_LISTED
@@ -57,7 +57,7 @@ class SiteList(Struct, frozen=True, rename="camel"):
     """Sites of an organization."""
 
     sites: Annotated[tuple[SiteView, ...], described("By domain.")]
-    next_cursor: Annotated[str | None, described("Send it back as `cursor` for more; null at the end.")]
+    next_cursor: NextCursor
 
 
 class ShownSiteView(Struct, frozen=True):

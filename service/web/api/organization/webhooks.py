@@ -20,7 +20,7 @@ from service.views.webhooks import (
     WebhookList,
     WebhookView,
 )
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
 from service.web.http.access import admin_key
 from service.web.http.app_keys import ALLOW_PRIVATE, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
@@ -163,25 +163,20 @@ async def post_webhook_enable(request: web.Request) -> web.Response:
     description="What was sent to a webhook, or waits to be: all that is pending, and the last 1,000 others.",
     parameters=(
         Parameter("state", "Only those that are `pending`, `delivered` or `failed`.", DeliveryState),
-        Parameter(
-            "limit",
-            f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.",
-            Annotated[int, Meta(ge=1, le=MAX_LISTED)],
-            example=LISTED,
-        ),
-        Parameter("cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(pattern="^[0-9]{1,18}$")]),
+        limit_parameter(LISTED, MAX_LISTED),
+        cursor_parameter(Annotated[str, Meta(pattern="^[0-9]{1,18}$")]),
     ),
     errors={404: ("webhook_not_found",)},
 )
 async def show_deliveries(request: web.Request) -> web.Response:
     organization_id = (await admin_key(request)).state.organization_id
     views, webhook_id = request.app[VIEWS], request.match_info["webhookId"]
-    limit, state, cursor = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED), *place_of(request)
+    limit, state, cursor = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED), *deliveries_wanted(request)
     await webhook_of(views, organization_id, webhook_id)
     return json_response(await deliveries_page(views, webhook_id, state=state, limit=limit, cursor=cursor))
 
 
-def place_of(request: web.Request) -> tuple[DeliveryState | None, int | None]:
+def deliveries_wanted(request: web.Request) -> tuple[DeliveryState | None, int | None]:
     """Return the state and the cursor that the query names. Raise Invalid."""
     cursor = query_param(request, "cursor")
     position = None

@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 
 from eventstore import EventStoreError
+from service.domain.access.people import LINK_MINUTES
 from service.domain.errors import ServiceError
 from service.main.running import prepare, running
 from service.main.server import Server
@@ -22,10 +23,10 @@ from service.runtime.settings_shown import SettingsReader
 
 log = structlog.get_logger()
 
-SIGN_IN = """
-Sign in with this link, once, within 15 minutes (docsmith login prints another):
+SIGN_IN = f"""
+Sign in with this link, once, within {LINK_MINUTES} minutes (docsmith login prints another):
 
-  {link}
+  {{link}}
 """
 
 FIRST_STEPS = """

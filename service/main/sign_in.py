@@ -4,7 +4,7 @@ import os
 
 from service.adapters.sign_in.oidc import Client, OidcProvider, is_secure
 from service.commands.credentials import Admits
-from service.runtime.settings import OidcSection
+from service.runtime.settings import OidcSection, listed
 from service.runtime.settings_file import BadSettings
 
 
@@ -21,10 +21,11 @@ def identity_provider(settings: OidcSection) -> tuple[OidcProvider | None, Admit
     variable = settings.client_secret_env
     secret = os.environ.get(variable, "") if variable else ""
     if variable and not secret:
-        raise BadSettings(f"[sign_in.oidc] client_secret_env: the variable {variable} is not set")
-    domains = settings.viewer_domains
-    named = domains.split(",") if isinstance(domains, str) else domains
-    admits = Admits(frozenset(one.strip().lower() for one in named if one.strip()), settings.viewer_organization)
+        raise BadSettings(
+            f"[sign_in.oidc] client_secret_env: the variable {variable} is not set. Set it, or leave the name out."
+        )
+    domains = frozenset(one.lower() for one in listed(settings.viewer_domains))
+    admits = Admits(domains, settings.viewer_organization)
     if bool(admits.domains) != bool(admits.organization_id):
-        raise BadSettings("[sign_in.oidc] takes both viewer_domains and viewer_organization, or neither.")
+        raise BadSettings("[sign_in.oidc] has only one of viewer_domains and viewer_organization. Set both or neither.")
     return OidcProvider(Client(settings.issuer, settings.client_id, secret, settings.name), os.environ), admits

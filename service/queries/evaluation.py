@@ -75,9 +75,9 @@ async def evaluate_site(
     on_progress: Callable[[int, int], None],
     turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Evaluation:
-    """Return the measures of a site's search; its thresholds are left to the caller. Each question is asked in a ``turn``.
+    """Return the measures of a site's search; its thresholds are left to the caller.
 
-    Raises as ``SearchIndex``.
+    Each question is asked in a ``turn``. Raises as ``SearchIndex``.
     """
     scores: list[Score] = []
     misses: list[Missed] = []

@@ -121,7 +121,7 @@ async def pull_request_of_job(views: Views, job_id: str) -> tuple[str, int | Non
     """Return the project of a job, and the number of its pull request, if it has one. Raise NotFound."""
     row = await views.query_one("SELECT project_id, pull_request_number FROM jobs WHERE id = ?", (job_id,))
     if row is None:
-        raise NotFound("Job not found. List the jobs to see their ids.", code="job_not_found")
+        raise job_not_found()
     return row["project_id"], row["pull_request_number"]
 
 

@@ -24,7 +24,6 @@ _WHERE: Mapping[JobFilter, str] = {
     "failed": "status = 'failed'",
     "completed": "status = 'completed'",
 }
-FILTERS = tuple(_WHERE)
 
 
 class ListedJob(Struct, frozen=True):

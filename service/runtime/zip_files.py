@@ -190,15 +190,9 @@ def _check_sizes(infos: Iterable[zipfile.ZipInfo], size: int) -> None:
     for info in infos:
         unpacked, packed = unpacked + info.file_size, packed + info.compress_size
     if unpacked > MAX_BYTES:
-        raise Invalid(
-            f"The archive unpacks to more than {MAX_BYTES >> 20:,} MiB. Leave out what is not documentation.",
-            code=TOO_LARGE,
-        )
+        raise _too_much(f"{MAX_BYTES >> 20:,} MiB")
     if packed > size or (unpacked > SMALL_BYTES and unpacked > MAX_RATIO * size):
-        raise Invalid(
-            f"The archive unpacks to more than {MAX_RATIO} times its size, which documentation does not.",
-            code=TOO_LARGE,
-        )
+        raise _too_much(f"{MAX_RATIO} times its size")
 
 
 def _without_common_folder(entries: list[_Entry]) -> list[_Entry]:
@@ -219,7 +213,7 @@ def _written(zipped: zipfile.ZipFile, entries: Iterable[_Entry], folder: Path) -
             while piece := source.read(1 << 16):
                 total += len(piece)
                 if total > MAX_BYTES:
-                    raise Invalid(f"The archive unpacks to more than {MAX_BYTES >> 20:,} MiB.", code=TOO_LARGE)
+                    raise _too_much(f"{MAX_BYTES >> 20:,} MiB")
                 made.write(piece)
     return total
 
@@ -248,6 +242,10 @@ def _bad_name(name: str, reason: str) -> Invalid:
 
 def _too_many() -> Invalid:
     return Invalid(f"The archive has more than {MAX_ENTRIES:,} entries. Leave some out.", code=TOO_LARGE)
+
+
+def _too_much(limit: str) -> Invalid:
+    return Invalid(f"The archive unpacks to more than {limit}. Leave out what is not documentation.", code=TOO_LARGE)
 
 
 def _too_large_archive() -> Invalid:

@@ -95,7 +95,10 @@ def _require_place(request: web.Request, key: KnownKey) -> None:
     if key.state.allowed_addresses and not is_within(client_address(request), key.state.allowed_addresses):
         raise Forbidden("This key may not be used from your address.", code="address_not_allowed")
     if key.state.is_server and _is_from_page(request):
-        raise Forbidden("This key is for servers: no web page may use it.", code="origin_not_allowed")
+        raise Forbidden(
+            "This key is for servers: no web page may use it. Use a key with the origin of the page.",
+            code="origin_not_allowed",
+        )
     if key.state.allowed_origins and not _is_listed(request, key.state.allowed_origins):
         raise Forbidden("This key may not be used by this website.", code="origin_not_allowed")
 
@@ -246,7 +249,8 @@ def _require_scope(request: web.Request, key: KnownKey) -> None:
     needed = scope_needed(request)
     if not key.state.opens(needed):
         raise Forbidden(
-            f"This needs a key with scope {needed}; yours has scope {key.state.scope}.", code="scope_not_allowed"
+            f"The key has the scope {key.state.scope}, and this needs {needed}. Use a key with a wider scope.",
+            code="scope_not_allowed",
         )
 
 

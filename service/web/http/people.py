@@ -13,6 +13,7 @@ from eventstore import Metadata
 from service.domain.access.callers import address_of, is_within
 from service.domain.access.members import Role, is_at_least
 from service.domain.access.names import HTTPS_REQUIRED
+from service.domain.access.people import SESSION_LIFETIME
 from service.domain.errors import Forbidden, NotFound
 from service.ports.sessions import StoredSession
 from service.queries.organizations import get_organization
@@ -28,7 +29,6 @@ from service.workers.admission.sessions import Begun, Device, Sessions
 
 COOKIE = "__Host-docsmith"
 """Browsers take a cookie of such a name only over https (or from this machine), for this host and every path."""
-MAX_COOKIE_SECONDS = 30 * 86_400
 BROWSERS = (
     ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser", "Samsung Internet"), ("Firefox/", "Firefox"),
     ("FxiOS", "Firefox"), ("CriOS", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl"),
@@ -214,7 +214,13 @@ def browser_of(user_agent: str) -> str:
 def set_session(response: web.StreamResponse, begun: Begun) -> None:
     """Give the browser its cookie."""
     response.set_cookie(
-        COOKIE, begun.token, max_age=MAX_COOKIE_SECONDS, path="/", secure=True, httponly=True, samesite="Lax"
+        COOKIE,
+        begun.token,
+        max_age=int(SESSION_LIFETIME.total_seconds()),
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="Lax",
     )
 
 

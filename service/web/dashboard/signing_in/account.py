@@ -1,8 +1,11 @@
 """``/account``: a person's own name, roles, passkeys and open sessions."""
 
+from datetime import timedelta
+
 from aiohttp import web
 
 from service.commands.people import rename_person
+from service.domain.access.people import SESSION_IDLE, SESSION_LIFETIME
 from service.domain.errors import Invalid, NotFound
 from service.queries.credentials import get_credentials
 from service.queries.organizations import list_organizations
@@ -67,4 +70,6 @@ async def _page(
         sessions=request.app[SESSIONS].list(person.person_id, person.session_id),
         credentials=await get_credentials(request.app[STORE], person.person_id),
         provider=request.app[IDENTITY_PROVIDER],
+        idle_hours=SESSION_IDLE // timedelta(hours=1),
+        lifetime_days=SESSION_LIFETIME.days,
     )

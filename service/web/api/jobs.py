@@ -37,7 +37,7 @@ from service.web.api.job_bodies import (
     NewJobBody,
     not_blank,
 )
-from service.web.api.operations import Answer, Parameter, Routes, table
+from service.web.api.operations import Answer, Parameter, Routes, cursor_parameter, table
 from service.web.http.access import project_for
 from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
 from service.web.http.limits import metered_store
@@ -154,7 +154,7 @@ async def show_job(request: web.Request) -> web.Response:
     description="As long as `nextCursor` is not null there are more: send it back as `cursor`.",
     parameters=(
         Parameter("limit", f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.", PageNumber, example=20),
-        Parameter("cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]),
+        cursor_parameter(Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]),
         Parameter("status", "Only those that are `active`, `completed` or `failed`.", JobStatus),
         Parameter("includeArchived", "With the archived ones.", bool),
     ),

@@ -14,7 +14,7 @@ from service.views.jobs import OrganizationJobList
 from service.views.overview import OverviewView
 from service.web.api.job_bodies import JOB_EXAMPLE
 from service.web.api.jobs import JOB_CURSOR, cursor_of
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
 from service.web.http.access import admin_key
 from service.web.http.app_keys import JOB_READER, STORE, VIEWS
 from service.web.http.problems import json_response
@@ -64,13 +64,8 @@ async def show_overview(request: web.Request) -> web.Response:
     description="Those of all projects, without archived ones. As long as `nextCursor` is not null there are more: send"
     " it back as `cursor`.",
     parameters=(
-        Parameter(
-            "limit",
-            f"How many at most, 1 to {MAX_LISTED}; {LISTED} when not given.",
-            Annotated[int, Meta(ge=1, le=MAX_LISTED)],
-            example=LISTED,
-        ),
-        Parameter("cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]),
+        limit_parameter(LISTED, MAX_LISTED),
+        cursor_parameter(Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]),
         Parameter(
             "only",
             "Only jobs that are `active`, `completed` or `failed`, whose pull request waits for a `review`, or that"

@@ -12,6 +12,9 @@ from service.domain.errors import Conflict
 from service.runtime.system import new_id, now
 from service.streams import AUDIT
 
+MAX_FILTER_CHARACTERS = 300
+"""Recorded of a filter, whose value the address of a page may name."""
+
 
 async def record_audit(store: EventStore, command: AuditCommand, metadata: Metadata) -> int:
     """Return the position of the record in the log."""
@@ -26,7 +29,7 @@ async def record_page_read(
     To be called before anything of it is shown. ``filters`` holds the organization too, and is free of secrets and of
     what people typed. Raises StoreUnavailable.
     """
-    chosen = sorted((name, value) for name, value in filters.items() if value)
+    chosen = sorted((name, value[:MAX_FILTER_CHARACTERS]) for name, value in filters.items() if value)
     reading_id = sha256(msgspec.json.encode((session_id, page, chosen))).hexdigest()
     if await store.stream_version(AUDIT.stream(reading_id)):
         return

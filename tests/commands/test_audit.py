@@ -17,6 +17,12 @@ async def store(tmp_path):
         yield store
 
 
+async def test_filter_of_a_page_read_is_kept_short(store):
+    await record_page_read(store, "s1", "jobs", {"project": "x" * 10_000}, ANN)
+    (event,) = [event for _, event in decoded(AUDIT, await store.read_all())]
+    assert len(event.filters["project"]) == 300
+
+
 async def test_page_read_is_recorded_once_for_session_and_filter(store):
     reads = [("s1", {"rating": "up"}), ("s1", {"rating": "up", "site": ""}), ("s1", {}), ("s2", {"rating": "up"})]
     await asyncio.gather(*(record_page_read(store, who, "questions", chosen, ANN) for who, chosen in reads * 2))

@@ -77,7 +77,9 @@ async def test_form_sent_twice_creates_one_job(editor, service):
 async def test_job_that_has_ended_goes_on_with_a_message(editor, service):
     path = await created(editor, service, "Look around")
     await followed(editor, path)
-    await post(editor, f"{path}/message", text='Append "Kites go on." to index.md')
+    for _ in range(2):
+        await post(editor, f"{path}/message", text='Append "Kites go on." to index.md', form="one")
+    await text_of(editor, f"{path}?before={'1'.zfill(16)}{'9' * 30}")  # no position
     assert "Job continued" in await followed(editor, path)
     await post(editor, f"{path}/archive")
     assert path.rsplit("/", 1)[1] not in await text_of(editor, jobs_of(service))

@@ -95,6 +95,8 @@ async def test_key_is_renamed_and_revoked(owner, path):
         text = await page.text()
         assert "The key is changed." in text or page.url.path == key
         assert "192.0.2.1/32" in text
+    async with owner.post(key, data={"name": "Renamed again"}) as page:
+        assert "192.0.2.1/32" in await page.text()  # what a form leaves out stays
     async with owner.post(f"{key}/revoke") as page:
         assert page.url.path == path
     async with owner.get(key) as page:

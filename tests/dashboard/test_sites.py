@@ -86,6 +86,11 @@ async def test_form_without_a_file_says_so(owner, base):
     async with owner.post(f"{base}/projects/new", data=form, allow_redirects=False) as answer:
         assert answer.status == 413
     form = aiohttp.FormData(default_to_multipart=True)
+    for number in range(30):
+        form.add_field(f"empty{number}", "")
+    async with owner.post(f"{base}/projects/new", data=form, allow_redirects=False) as answer:
+        assert (answer.status, "more than 20 fields" in await answer.text()) == (400, True)
+    form = aiohttp.FormData(default_to_multipart=True)
     form.add_field("name", "Guide")
     async with owner.post(f"{base}/projects/new", data=form, allow_redirects=False) as answer:
         assert (answer.status, "Choose a zip archive" in await answer.text()) == (400, True)

@@ -105,9 +105,10 @@ async def change(request: web.Request) -> web.Response:
     viewer = await member(request, "owner")
     form, key_id = await read_form(request), request.match_info["keyId"]
     key = await key_of(request.app[VIEWS], viewer.organization_id, key_id)
-    origins = _lines(form, "origins") if key.kind == "assistant" else None
+    origins = _lines(form, "origins") if key.kind == "assistant" and "origins" in form else None
+    addresses = _lines(form, "addresses") if "addresses" in form else None
     tokens = True if form.get("reader_tokens") == "true" else None
-    wanted = ChangeKey(now(), form.get("name", ""), _lines(form, "addresses"), origins, tokens)
+    wanted = ChangeKey(now(), form.get("name", ""), addresses, origins, tokens)
     try:
         await change_key(request.app[STORE], key_id, wanted, metadata(request))
     except Invalid as error:

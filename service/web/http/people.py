@@ -86,8 +86,7 @@ async def signed_in(request: web.Request) -> SignedIn:
         SignInRequired: no one is signed in; a browser that opens a page is sent to sign in.
         Forbidden: ``cross_site``, another website's page sent this.
     """
-    if _SIGNED_IN not in request:
-        require_same_origin(request)
+    require_same_origin(request)
     person = known_person(request)
     if person is None:
         raise SignInRequired

@@ -152,13 +152,14 @@ async def send_message(request: web.Request) -> web.Response:
     viewer = await member(request, "editor")
     project, job = await _job(request, viewer)
     form = await read_form(request)
-    text, key = form.get("text", ""), f"\npage {form.get('form', '')}" if form.get("form") else ""
+    text, sent = form.get("text", ""), form.get("form", "")
+    key = "\npage " + sha256(f"{job.view.id}\n{sent}\n{text}".encode()).hexdigest() if sent else ""
     if len(text) > MAX_PROMPT_CHARACTERS:
         refusal = f"The message has {len(text):,} characters. Shorten it to {MAX_PROMPT_CHARACTERS:,}."
         return await _job_page(request, viewer, project, job, refusal=refusal, status=400)
 
     async def send(store: EventStore, job_id: str, by: Metadata) -> object:
-        return await add_message(store, job_id, text, by, key=key and f"{key} {sha256(text.encode()).hexdigest()}")
+        return await add_message(store, job_id, text, by, key=key)
 
     notice = "The agent reads the message at its next step." if job.view.status == "active" else "The job continues."
     return await _done(request, viewer, send, notice, counts=True)

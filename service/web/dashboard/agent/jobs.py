@@ -43,7 +43,6 @@ FILTER_NAMES: Mapping[JobFilter | None, str] = {
     "needs_input": "Needs your answer",
     "failed": "Failed",
 }
-MAX_ID_CHARACTERS = 100
 JOBS_PATH = "/dashboard/{organizationId}/jobs"
 SAMPLE = "Fix broken links"
 
@@ -76,7 +75,7 @@ async def show_jobs(request: web.Request) -> web.Response:
 
 async def _record_read(request: web.Request, viewer: Member) -> Mapping[str, str]:
     """Record that the person reads what others asked for, and return the filters of the list."""
-    filters = {"only": _filter_of(request) or "", "project": request.query.get("project", "")[:MAX_ID_CHARACTERS]}
+    filters = {"only": _filter_of(request) or "", "project": request.query.get("project", "")}
     await record_read(request, viewer, "jobs", filters)
     return filters
 
@@ -152,7 +151,7 @@ async def create_job(request: web.Request) -> web.Response:
         as_draft=values.get("draft") == "true",
         context=values.get("context", ""),
     )
-    key = sha256(f"{values.get('form', '')}\n".encode() + msgspec.json.encode(new)).hexdigest()
+    key = sha256(f"{project.id}\n{values.get('form', '')}\n".encode() + msgspec.json.encode(new)).hexdigest()
     store = metered_for_person(request, viewer.organization_id, project.id)
     try:
         created = await request_job(store, request.app[MODELS], project, new, metadata(request), key=key)

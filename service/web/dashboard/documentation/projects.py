@@ -113,16 +113,22 @@ async def _create_from_upload(request: web.Request, viewer: Member) -> web.Respo
 
 async def _file_of(request: web.Request, values: dict[str, str]) -> BodyPartReader:
     """Return the form's file, once the fields before it are read. Raises UnsupportedMediaType, Invalid."""
+    read = 0
     try:
         async for part in await request.multipart():
             if not isinstance(part, BodyPartReader):
                 break
+            read += 1
+            if read > MAX_FIELDS:
+                raise Invalid(
+                    f"The form has more than {MAX_FIELDS} fields. Open the page again, and send it from there."
+                )
             if part.filename is not None:
                 return part
             content = bytearray()
             while piece := await part.read_chunk():
                 content += piece
-                if len(content) > MAX_FIELD_BYTES or len(values) > MAX_FIELDS:
+                if len(content) > MAX_FIELD_BYTES:
                     raise BodyTooLarge(MAX_FIELD_BYTES)
             values[part.name or ""] = content.decode(errors="replace").strip()
     except (ValueError, web.RequestPayloadError):

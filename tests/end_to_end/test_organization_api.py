@@ -33,8 +33,9 @@ async def test_key_is_created_changed_and_revoked(instance, http):
     status, made = await call(http, instance, "POST", "/v2/keys", body)
     assert (status, made["scope"], made["status"]) == (201, "read", "in_force")
     path = f"/v2/keys/{made['id']}"
-    status, refused = await call(http, instance, "POST", path, {"name": "Mine"}, key=made["token"])
-    assert (status, refused["code"]) == (403, "scope_not_allowed")
+    for query in ("", "?service=git-upload-pack"):
+        status, refused = await call(http, instance, "POST", path + query, {"name": "Mine"}, key=made["token"])
+        assert (status, refused["code"]) == (403, "scope_not_allowed")
     status, changed = await call(http, instance, "POST", path, {"name": "Reports", "allowedAddresses": ["127.0.0.1"]})
     assert (status, changed["name"], changed["allowedAddresses"]) == (200, "Reports", ["127.0.0.1/32"])
     assert (await call(http, instance, "GET", path, key=made["token"]))[1]["name"] == "Reports"

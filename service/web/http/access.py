@@ -13,7 +13,7 @@ from typing import Literal
 from aiohttp import hdrs, web
 
 from service.domain.access.callers import counted_as, is_origin_allowed, is_within
-from service.domain.access.keys import digest_of, kind_of
+from service.domain.access.keys import KeyScope, digest_of, kind_of
 from service.domain.access.reader_tokens import Reader, is_reader_token_valid, make_reader_token
 from service.domain.errors import Conflict, Forbidden, NotFound, Unauthorized
 from service.queries.keys import KeyDirectory, KnownKey
@@ -27,7 +27,7 @@ from service.web.http.limits import TOKEN, attach_quota
 from service.web.http.problems import ACTOR
 from service.web.http.revocation import REVOKED
 from service.web.http.routes import route_of
-from service.web.http.scopes import scope_needed
+from service.web.http.scopes import scope_needed, scope_of_git
 from service.workers.admission.key_uses import KeyUses
 
 KEY_DIRECTORY: web.AppKey[KeyDirectory] = web.AppKey("KEY_DIRECTORY")
@@ -170,7 +170,7 @@ async def admin_key(request: web.Request) -> KnownKey:
     """Return the caller's admin key, whose scope includes the request. Raise Unauthorized, Forbidden."""
     key = await authenticate(request)
     _require_kind(key, "admin")
-    _require_scope(request, key)
+    _require_scope(key, scope_needed(request))
     return key
 
 
@@ -245,8 +245,7 @@ def _require_kind(key: KnownKey, kind: Literal["admin", "assistant"]) -> None:
         raise Forbidden(f"This needs an {kind} key; yours is an {key.state.kind} key.", code="wrong_key_kind")
 
 
-def _require_scope(request: web.Request, key: KnownKey) -> None:
-    needed = scope_needed(request)
+def _require_scope(key: KnownKey, needed: KeyScope) -> None:
     if not key.state.opens(needed):
         raise Forbidden(
             f"The key has the scope {key.state.scope}, and this needs {needed}. Use a key with a wider scope.",
@@ -274,6 +273,6 @@ async def git_organization(request: web.Request, project_id: str) -> str | None:
         return None
     if await request.app[PROJECT_DIRECTORY].by_id(project_id, key.state.organization_id) is None:
         return None
-    _require_scope(request, key)
+    _require_scope(key, scope_of_git(request))
     _let_in(request, key, at)
     return key.state.organization_id

@@ -12,15 +12,18 @@ MERGE = "/merge"
 """Changes the documentation's branch, as a push does."""
 MEASURES = "/v2/sites/{domain}/golden"
 """Takes a body, and changes nothing."""
-FETCH, PUSH = "git-upload-pack", "git-receive-pack"
-"""The services of git's protocol: to fetch it sends a POST, too, and to push it begins with a GET."""
+FETCH = "git-upload-pack"
+"""The service of git's protocol that reads: to fetch it sends a POST, too, and to push it begins with a GET."""
 
 
 def scope_needed(request: web.Request) -> KeyScope:
+    return scope_of_route(request.method, route_of(request))
+
+
+def scope_of_git(request: web.Request) -> KeyScope:
+    """Return the scope for a request of git's routes; elsewhere a query may name any service."""
     service = request.match_info.get("service") or request.query.get("service")
-    if service == PUSH:
-        return "all"
-    return "read" if service == FETCH else scope_of_route(request.method, route_of(request))
+    return "read" if service == FETCH else "all"
 
 
 def scope_of_route(method: str, route: str) -> KeyScope:

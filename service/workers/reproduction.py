@@ -7,12 +7,12 @@ that the job did to the repository, and that the commit that was pushed is the o
 import asyncio
 import tempfile
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 from msgspec import Struct
 
 from eventstore import EventStore, Views
-from service.agent.workspace import Workspace
 from service.domain.errors import Forbidden, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.jobs.decider import Absent, BranchPushed, Committed, Job
 from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source
@@ -97,6 +97,7 @@ async def history_of(store: EventStore, job_id: str, through: int) -> History:
 
 async def rebuilt(history: History, docs: DocsSource, source: Source) -> Reproduced:
     """Rebuild each commit in turn: a later one stands on an earlier one, which is then there already."""
+    await asyncio.to_thread(import_module, "service.agent.workspace")  # a service that is asked for none starts without
     commits = [await _rebuilt_commit(one, history, docs, source) for one in history.commits]
     known = {one.commit for one in commits}
     problem = next(
@@ -109,6 +110,8 @@ async def rebuilt(history: History, docs: DocsSource, source: Source) -> Reprodu
 
 
 async def _rebuilt_commit(one: Recorded, history: History, docs: DocsSource, source: Source) -> RebuiltCommit:
+    from service.agent.workspace import Workspace
+
     recorded = one.committed
     kept = RebuiltCommit(recorded.commit, recorded.parent, pushed=recorded.commit in history.pushed)
     try:

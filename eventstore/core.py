@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -170,9 +171,9 @@ class CoreEventStore:
         self._check_open()
         await self._readers.run(lambda _: self._vault.forget_secret(name))
 
-    async def secret_names(self) -> Collection[str]:
+    async def secret_names(self, *, before: datetime | None = None) -> Collection[str]:
         self._check_open()
-        return await self._readers.run(lambda _: self._vault.secret_names())
+        return await self._readers.run(lambda _: self._vault.secret_names(before=before))
 
     # Reading
 

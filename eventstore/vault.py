@@ -12,6 +12,7 @@ stream version and event id, so that a sealed text cannot be moved to another ev
 
 import os
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from struct import pack
 from typing import Protocol
 
@@ -106,7 +107,7 @@ class Vault(Protocol):
 
     def forget_secret(self, name: str) -> None: ...
 
-    def secret_names(self) -> Collection[str]: ...
+    def secret_names(self, *, before: datetime | None = None) -> Collection[str]: ...
 
     def close(self) -> None: ...
 
@@ -129,8 +130,8 @@ class Secrets(Protocol):
     async def forget_secret(self, name: str) -> None:
         """Delete a secret for good; again does nothing."""
 
-    async def secret_names(self) -> Collection[str]:
-        """Return the names of all secrets."""
+    async def secret_names(self, *, before: datetime | None = None) -> Collection[str]:
+        """Return the names of all secrets, or of those that were kept before a time."""
 
 
 def _bound(stream: bytes, stream_version: int, event_id: bytes) -> bytes:

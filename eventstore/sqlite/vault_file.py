@@ -205,9 +205,11 @@ class VaultFile:
                 raise self._explained(error) from error
             self._erase([KEPT + name])
 
-    def secret_names(self) -> Collection[str]:
+    def secret_names(self, *, before: datetime | None = None) -> Collection[str]:
         with self._lock:
-            return self._secrets("name", "ORDER BY name")
+            if before is None:
+                return self._secrets("name", "ORDER BY name")
+            return self._secrets("name", "WHERE created_at < ? ORDER BY name", _stamp(before))
 
     def _secrets(self, column: str, clause: str, *values: str) -> list[Any]:
         if self._db is None:
@@ -239,7 +241,11 @@ class VaultFile:
         return StoreClosed("the vault is closed") if self._is_closed else files.explained(error, self._path)
 
     def _now(self) -> str:
-        return self._clock().astimezone(UTC).isoformat(timespec="microseconds")
+        return _stamp(self._clock())
+
+
+def _stamp(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _make_private(path: Path) -> None:

@@ -10,7 +10,8 @@ They have no access to this machine, so what they name is bounded where the oper
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,11 +26,21 @@ from service.domain.projects.decider import ChangeProject, project_not_found
 from service.domain.projects.settings import CodeHostKind, ProjectSettings
 from service.domain.projects.values import domain_from
 from service.ports.docs_source import DocsSource
+from service.runtime.shares import Shares
 from service.runtime.system import new_id, now
 from service.runtime.uploads import Upload
 from service.streams import PROJECTS
 
 MAX_TOKEN_CHARACTERS = 4_096
+UNUSED_FOR = timedelta(days=1)
+SLOTS, SLOTS_EACH, WAITING_EACH, WAIT_SECONDS = 6, 2, 4, 60.0
+"""Projects that are created or changed at a time, whose repositories are copied: of all organizations, of one, and of
+one that wait.
+"""
+
+
+def _shares() -> Shares:
+    return Shares(SLOTS, (SLOTS_EACH,), waiting=WAITING_EACH, seconds=WAIT_SECONDS, on_refused=lambda: None)
 
 
 class NamedContext(Struct, frozen=True):
@@ -91,11 +102,18 @@ class GuardedProjects:
     data: Path
     folders: Sequence[str]
     allow_private: bool
+    shares: Shares = field(default_factory=_shares)
 
     async def create(
         self, organization_id: str, new: NewProject, metadata: Metadata, *, upload: Upload | None = None
     ) -> CheckedProject:
-        """Create a project of an organization that exists. Raises as ``create_project``, and Forbidden."""
+        """Create a project of an organization that exists. Raises as ``create_project``, Forbidden and Unavailable."""
+        async with self.shares.slot(organization_id):
+            return await self._create(organization_id, new, metadata, upload)
+
+    async def _create(
+        self, organization_id: str, new: NewProject, metadata: Metadata, upload: Upload | None
+    ) -> CheckedProject:
         repository, is_url = (upload.repository, False) if upload is not None else self._checked(new)
         self._require_encrypted(new.token, repository, new.api_url)
         settings = ProjectSettings(
@@ -123,10 +141,19 @@ class GuardedProjects:
             raise
 
     async def change(self, project_id: str, edit: ProjectEdit, metadata: Metadata) -> CheckedProject:
-        """Change a project. Raises as ``change_project``, and Forbidden."""
-        before = (await load(self.store, PROJECTS, project_id)).state
-        if not isinstance(before, ProjectSettings):
+        """Change a project. Raises as ``change_project``, Forbidden and Unavailable."""
+        before = await self._settings_of(project_id)
+        async with self.shares.slot(before.organization_id):
+            return await self._change(project_id, edit, metadata)
+
+    async def _settings_of(self, project_id: str) -> ProjectSettings:
+        found = (await load(self.store, PROJECTS, project_id)).state
+        if not isinstance(found, ProjectSettings):
             raise project_not_found()
+        return found
+
+    async def _change(self, project_id: str, edit: ProjectEdit, metadata: Metadata) -> CheckedProject:
+        before = await self._settings_of(project_id)
         change = ChangeProject(
             now(),
             name=edit.name,
@@ -151,7 +178,7 @@ class GuardedProjects:
             await self._forget_unless_recorded(token_id, error)
             raise
         if before.token_id:
-            with suppress(EventStoreError):  # the next start forgets it
+            with suppress(EventStoreError):  # a later start forgets it
                 await self.secrets.forget_secret(before.token_id)
         return done
 
@@ -231,13 +258,16 @@ class GuardedProjects:
 
     async def _forget_unless_recorded(self, token_id: str, error: BaseException) -> None:
         if not isinstance(error, OutcomeUnknown):
-            with suppress(EventStoreError):  # the next start forgets it
+            with suppress(EventStoreError):  # a later start forgets it
                 await self.secrets.forget_secret(token_id)
 
 
-async def forget_unused_tokens(secrets: Secrets, used: Sequence[str]) -> None:
-    """Forget the tokens that no project uses, which a killed process left."""
-    for name in await secrets.secret_names():
+async def forget_unused_tokens(secrets: Secrets, used: Sequence[str], now_: datetime) -> None:
+    """Forget the tokens that no project uses, which a killed process left.
+
+    Those of the last day stay: another process may be creating the project.
+    """
+    for name in await secrets.secret_names(before=now_ - UNUSED_FOR):
         if name not in used:
             await secrets.forget_secret(name)
 

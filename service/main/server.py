@@ -24,6 +24,7 @@ from service.retrieval.index.atomic_folder import clear_away
 from service.runtime.scratch import leftovers_beside, remove_leftovers
 from service.runtime.settings import Settings, drilled
 from service.runtime.settings_shown import ShownSettings
+from service.runtime.system import now
 from service.runtime.uploads import remove_uploads
 from service.web.http.app_keys import MODEL_NAMES, SHOWN_SETTINGS
 from service.workers.indexing.embedder import Embedder
@@ -103,7 +104,7 @@ class Server:
         if not self.reads_only:
             await catch_up(runtime.views)
             used = [project.token_id for project in await list_projects(runtime.views)]
-            await forget_unused_tokens(runtime.secrets, used)
+            await forget_unused_tokens(runtime.secrets, used, now())
         await self.admission.load()
         await parts.people.catch_up()
         await parts.sessions.load()

@@ -1,5 +1,6 @@
 """A job's steps, plan and comments from its stream, a part at a time."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
@@ -23,7 +24,7 @@ async def read_transcript(store: EventStore, job_id: str, *, before: int | None 
     last = await store.stream_version(stream) if before is None else max(before - 1, 0)
     first = max(last - MAX_EVENTS, 0)
     recorded = await store.read_stream(stream, after_version=first, limit=last - first) if last else []
-    entries = entries_of(TranscriptReader(), recorded)
+    entries = await asyncio.to_thread(entries_of, TranscriptReader(), recorded)
     position = recorded[-1].position if recorded else 0
     return Transcript(tuple(entries), position, first + 1 if first else None)
 
@@ -61,7 +62,7 @@ async def comments_of(store: EventStore, views: Views, project_id: str, number: 
     """Return the comments on a pull request that its jobs know, the oldest first."""
     found: list[PageComment] = []
     for job_id in await jobs_of_pull_request(views, project_id, number):
-        recorded = [one for one in await store.read_stream(JOBS.stream(job_id)) if one.type in _COMMENTED | _ENDS]
+        recorded = [one async for one in store.iterate_stream(JOBS.stream(job_id)) if one.type in _COMMENTED | _ENDS]
         last_end = max((one.position for one in recorded if one.type in _ENDS), default=0)
         for one in recorded:
             for _, event in decoded(JOBS, [one]):

@@ -50,7 +50,7 @@ async def get_project(views: Views, project_id: str) -> ProjectView | None:
 
 
 async def organization_of(views: Views, project_id: str) -> str:
-    """Return the id of a project's organization; empty where there is no such project."""
+    """Return the id of a project's organization; empty where the project does not exist."""
     project = await get_project(views, project_id)
     return project.organization_id if project is not None else ""
 

@@ -1,8 +1,10 @@
 """Projects as people without access to this machine make them: what they may name, and where their tokens are."""
 
+import asyncio
 import io
 import zipfile
 from dataclasses import replace as with_fields
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,7 +19,7 @@ from service.commands.guarded_projects import (
 )
 from service.commands.organizations import create_organization
 from service.commands.projects import create_project
-from service.domain.errors import BodyTooLarge, Forbidden, Invalid
+from service.domain.errors import BodyTooLarge, Forbidden, Invalid, Unavailable
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.settings import ProjectSettings
 from service.projections import all_projections
@@ -180,8 +182,34 @@ async def test_contexts_keep_what_the_terminal_alone_may_set(projects, organizat
 async def test_tokens_of_killed_processes_are_forgotten(projects, organization, store):
     project = await created(projects, organization, repository=URL, code_host="gitea", token=TOKEN)
     await store.keep_secret("left", "by a killed process")
-    await forget_unused_tokens(store, [project.token_id])
+    await forget_unused_tokens(store, [project.token_id], datetime.now(UTC) + timedelta(days=2))
     assert list(await store.secret_names()) == [project.token_id]
+
+
+async def test_token_of_a_project_being_created_stays(store):
+    await store.keep_secret("begun", "in another process")
+    await forget_unused_tokens(store, [], datetime.now(UTC))
+    assert list(await store.secret_names()) == ["begun"]
+
+
+async def test_organization_has_its_share_of_new_projects(projects, organization, docs):
+    asked, answer = [], asyncio.Event()
+
+    async def register(source):
+        asked.append(source.repository)
+        await answer.wait()
+
+    docs.register = register
+    wanted = [NewProject(f"Guide {number}", f"{URL}{number}", ref="main") for number in range(8)]
+    async with asyncio.timeout(60):
+        tasks = [asyncio.ensure_future(projects.create(organization, new, METADATA)) for new in wanted]
+        refused, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        assert all(isinstance(one.exception(), Unavailable) for one in refused)
+        assert len(asked) <= 2
+        answer.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(one, Unavailable) for one in results] == [False] * 6 + [True] * 2
+    assert len(asked) == 6
 
 
 def zipped(files):

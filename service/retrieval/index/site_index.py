@@ -476,11 +476,10 @@ class SiteIndex:
         return self._links
 
     def pages_besides(self, paths: Sequence[str], *, limit: int) -> OtherPages:
-        rows = self._db.execute(
-            "SELECT path, url, title FROM pages WHERE path NOT IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (json.dumps(list(paths)),),
-        ).fetchall()
-        return OtherPages(len(rows), tuple(PageName(*row) for row in rows[:limit]))
+        others, given = "FROM pages WHERE path NOT IN (SELECT value FROM json_each(?))", json.dumps(list(paths))
+        (count,) = self._db.execute(f"SELECT count(*) {others}", (given,)).fetchone()
+        rows = self._db.execute(f"SELECT path, url, title {others} ORDER BY id LIMIT ?", (given, limit))
+        return OtherPages(count, tuple(PageName(*row) for row in rows))
 
     def _is_for(self, page: int, readers: Sequence[str] | None) -> bool:
         (groups,) = self._db.execute("SELECT groups FROM pages WHERE id = ?", (page,)).fetchone()

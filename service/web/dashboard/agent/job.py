@@ -31,7 +31,7 @@ from service.web.pages.rendering import rendered
 
 JOB_PATH = "/dashboard/{organizationId}/jobs/{jobId}"
 MAX_DIGITS = 15
-"""Of a position in the log."""
+"""The longest position in the log."""
 
 routes = web.RouteTableDef()
 

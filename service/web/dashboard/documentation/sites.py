@@ -25,7 +25,7 @@ from service.web.http.revocation import revocation_of
 from service.web.pages.rendering import rendered
 
 PAGE_SITES = 50
-PROGRESS_SECONDS = 0.25
+PROGRESS_SECONDS = 0.5
 """Between two looks at how far an indexing is."""
 SITES_PATH = "/dashboard/{organizationId}/sites"
 SITE = SITES_PATH + "/{domain}"

@@ -5,6 +5,7 @@ the repository or on the site, or ``{"query": …, "facts": [text, …]}``, wher
 question's first ten pages (sections, for facts): recall at 5, the reciprocal rank of the first right one, nDCG at 10.
 """
 
+import asyncio
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -18,6 +19,8 @@ from service.ports.search_index import SearchIndex, Section
 from service.views.evaluation import EvaluationView, MissedView
 
 LOOKED_AT, RECALLED = 10, 5
+MAX_WANTED = 100
+"""Pages or facts of one question."""
 READ_SECTIONS = 40
 """Sections of one search: several may be of one page."""
 
@@ -87,7 +90,7 @@ async def evaluate_site(
             wanted = await _wanted(index, domain, question)
             result = await index.search(domain, question.query, limit=READ_SECTIONS)
         commit = result.commit
-        found = _found(question, result.sections, wanted)
+        found = await asyncio.to_thread(_found, question, result.sections, wanted)
         score = scored(found, len(wanted))
         scores.append(score)
         if not score.hit:
@@ -175,8 +178,10 @@ def parse_questions(text: str, name: str, *, most: int) -> list[Question]:
         if problem := problem_of(question):
             raise Invalid(f"{name}, line {number}: {problem}.")
         questions.append(question)
-    if not 0 < len(questions) <= most:
-        raise Invalid(f"{name} has {len(questions)} questions; give 1 to {most}.")
+        if len(questions) > most:
+            raise Invalid(f"{name} has more than {most} questions; give 1 to {most}.")
+    if not questions:
+        raise Invalid(f"{name} has 0 questions; give 1 to {most}.")
     return questions
 
 
@@ -186,4 +191,6 @@ def problem_of(question: Question) -> str:
         return "the query is blank, or too long"
     if bool(question.relevant) == bool(question.facts) or not all(map(_plain, question.relevant + question.facts)):
         return "give either relevant pages or facts, none of them blank"
+    if len(question.relevant) + len(question.facts) > MAX_WANTED:
+        return f"give at most {MAX_WANTED} pages or facts"
     return ""

@@ -52,6 +52,9 @@ def test_reader_asks_and_sees_sources(browsing, axe, size, scheme):
 def test_threads_survive_a_reload_and_can_be_opened(browsing):
     with browsing.opened("viewer") as page:
         page.goto("/ask/kite?q=How+do+I+install+Kite%3F")
+        assert page.get_by_label("Your question").input_value() == "How do I install Kite?"
+        assert page.locator(".reply").count() == 0
+        page.get_by_role("button", name="Ask", exact=True).click()
         page.get_by_role("heading", name="Sources").wait_for()
         text = page.locator(".reply .prose").inner_text()
         page.reload()

@@ -4,10 +4,12 @@ import asyncio
 from collections import Counter
 
 import pytest
+from msgspec.json import encode
 
+from service.domain.errors import Invalid
 from service.ports.bounds import ignore_bounds
 from service.ports.search_index import SearchResult
-from service.queries.evaluation import Question, evaluate_site
+from service.queries.evaluation import Question, evaluate_site, parse_questions
 from service.runtime.shares import Seats
 from service.web.api.organization.site_checks import trials
 from service.web.http.hosted import PageTurns
@@ -75,6 +77,20 @@ class FakeIndex:
         await asyncio.sleep(0)
         self.now -= 1
         return SearchResult("c" * 40, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (encode({"query": "How?", "facts": ["a"] * 101}).decode(), "at most 100"),
+        (encode({"query": "How?", "relevant": ["a"] * 101}).decode(), "at most 100"),
+        ('{"query": "How?", "facts": ["a"]}\n' * 3, "more than 2"),
+        ("\n" * 10_000, "0 questions"),
+    ],
+)
+def test_golden_questions_have_bounds(text, reason):
+    with pytest.raises(Invalid, match=reason):
+        parse_questions(text, "The text", most=2)
 
 
 async def test_golden_questions_take_one_search_at_a_time():

@@ -8,16 +8,20 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, UnsupportedMediaType
-from service.web.http.problems import BODY_SECONDS, MAX_BODY_BYTES
+from service.web.http.problems import BODY_SECONDS
 
 MAX_FIELDS = 1_000
 SMALL_FORM_BYTES = 10_000
 """Limit for a form of a few short fields."""
 UNREADABLE = "The form could not be read. Open the page again, and send it from there."
+MAX_BYTES = 1024 * 1024
+"""The longest text of a form has 82,768 characters, which may be twelve bytes each."""
+MAX_READ_AT_ONCE = 32_768
+"""Bytes; a longer form is read on a thread."""
 _ID = re.compile("[0-9a-f]{32}")
 
 
-async def read_form(request: web.Request, *, max_bytes: int = MAX_BODY_BYTES) -> Mapping[str, str]:
+async def read_form(request: web.Request, *, max_bytes: int = MAX_BYTES) -> Mapping[str, str]:
     """Return the fields of a form without files; of several with one name the last, without outer space.
 
     Raises UnsupportedMediaType, BodyTooSlow, BodyTooLarge, and Invalid.
@@ -34,10 +38,15 @@ async def read_form(request: web.Request, *, max_bytes: int = MAX_BODY_BYTES) ->
     if len(body) > max_bytes:
         raise BodyTooLarge(max_bytes)
     try:
-        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+        fields = _fields(body) if len(body) <= MAX_READ_AT_ONCE else await asyncio.to_thread(_fields, body)
     except ValueError:  # neither ASCII nor UTF-8 within, or too many
         raise Invalid(UNREADABLE) from None
     return {name: value.strip() for name, value in fields}
+
+
+def _fields(body: bytes) -> list[tuple[str, str]]:
+    """Raise ValueError."""
+    return parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
 
 
 def new_id_of(form: Mapping[str, str]) -> str:

@@ -261,6 +261,7 @@ listThreads();
 void assistant.resume();
 const asked = new URLSearchParams(location.search).get("q");
 if (asked) {
-  history.replaceState(null, "", location.pathname); // a reload does not ask again
-  void ask(asked);
+  history.replaceState(null, "", location.pathname); // a reload does not search again
+  question.value = asked; // a link of others fills the field, and asks nothing by itself
+  question.focus();
 }

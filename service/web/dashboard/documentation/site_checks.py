@@ -1,5 +1,6 @@
 """How well a site was read, and how well it is searched: its report, a search that explains, golden questions."""
 
+import asyncio
 from collections.abc import Sequence
 
 from aiohttp import web
@@ -119,7 +120,7 @@ async def run_golden(request: web.Request) -> web.Response:
     viewer = await member(request, "editor")
     site, text = await site_of(request, viewer.organization_id), (await read_form(request)).get("questions", "")
     try:
-        questions = parse_questions(text, "The text", most=MAX_GOLDEN)
+        questions = await asyncio.to_thread(parse_questions, text, "The text", most=MAX_GOLDEN)
         evaluation = await evaluated(request, site.view, questions)
     except ServiceError as error:
         return _golden_page(request, viewer, site, text, error=error)

@@ -11,6 +11,7 @@ from service.domain.access.people import checked_email
 from service.domain.errors import Forbidden, Invalid, NotFound
 from service.domain.organizations import checked_name
 from service.ports.sign_in import Account, NewPasskey
+from service.queries.credentials import known_credentials
 from service.queries.organizations import get_organization
 from service.queries.people import PeopleDirectory, people_by_email
 from service.runtime.system import now
@@ -53,6 +54,7 @@ async def person_of_account(
     """Return the id of the person whom an account signs in, and link the two at the first time.
 
     The account's address is verified, so it counts as the person's. Someone who was removed does not come back by it.
+    Once linked, it signs in the same person, also where another organization adds the address.
 
     Raises Forbidden: no one here has the address, several have, or another account of the provider is linked.
     """
@@ -64,10 +66,15 @@ async def person_of_account(
         viewer = NewPerson(email, _name_of(account), admits.organization_id, "viewer")
         await add_person(store, views, viewer, metadata)
     await people.catch_up()
-    person_id = people.account_of(email)
+    linked = [one for one in people.accounts_of(email) if await _is_linked(store, one, account)]
+    person_id = linked[0] if len(linked) == 1 else people.account_of(email)
     command = LinkAccount(account.issuer, account.subject, now())
     await execute(store, CREDENTIALS, person_id, command, metadata=metadata)
     return person_id
+
+
+async def _is_linked(store: EventStore, person_id: str, account: Account) -> bool:
+    return (await known_credentials(store, person_id)).accounts.get(account.issuer) == account.subject
 
 
 async def _is_admitted(views: Views, email: str, admits: Admits) -> bool:

@@ -185,8 +185,8 @@ class PeopleDirectory:
 
         Raises Forbidden: ``no_account``, no one with any right has it; ``several_accounts``, of several organizations.
         """
-        found = {one: person for one, person in self._people.items() if person.email == email and person.is_anyone()}
-        of_terminal = [one for one, person in found.items() if not person.added_by]
+        found = self.accounts_of(email)
+        of_terminal = [one for one in found if not self._people[one].added_by]
         if not found:
             raise Forbidden(
                 f"{email} has no role here. Ask an owner of your organization to add you.", code="no_account"
@@ -196,7 +196,11 @@ class PeopleDirectory:
                 f"{email} has several accounts here. Ask the operator to keep one: docsmith person list",
                 code="several_accounts",
             )
-        return (of_terminal or list(found))[0]
+        return (of_terminal or found)[0]
+
+    def accounts_of(self, email: str) -> list[str]:
+        """Return the ids of all with this email who have any right."""
+        return [one for one, person in self._people.items() if person.email == email and person.is_anyone()]
 
     def roles(self, person_id: str) -> Mapping[str, Role]:
         person = self._people.get(person_id)

@@ -7,7 +7,7 @@ import pytest
 
 from eventstore import Metadata, SQLiteEventStore, Views
 from service.adapters.sessions import SqliteSessions
-from service.commands.credentials import add_passkey
+from service.commands.credentials import Admits, add_passkey, person_of_account
 from service.commands.organizations import create_organization
 from service.commands.people import (
     NewPerson,
@@ -24,7 +24,7 @@ from service.commands.people import (
 from service.domain.access.credentials import Credentials
 from service.domain.errors import Conflict, Forbidden, Unauthorized, Unavailable
 from service.domain.events import ERASED
-from service.ports.sign_in import NewPasskey
+from service.ports.sign_in import Account, NewPasskey
 from service.projections import all_projections
 from service.queries.credentials import known_credentials
 from service.queries.people import PeopleDirectory, get_person, list_members, list_people
@@ -300,6 +300,20 @@ async def test_account_that_is_opened_further_signs_in_again(here, gains):
     more = NewPerson("ada@example.com", "", here.organization_id, "editor", is_operator=True)
     await add_passkey(here.store, person_id, passkey, "Key", ACTOR)
     assert not (await add_person(here.store, here.views, more, ACTOR)).signs_in_again
+
+
+async def test_linked_account_stays_when_others_add_its_email(here):
+    account = Account("https://a.example", "1", "ada@example.com", "Ada")
+
+    async def found():
+        return await person_of_account(here.store, here.views, here.people, account, Admits(), ACTOR)
+
+    ada = await here.person(by_owner=True)
+    assert await found() == ada
+    beta = await create_organization(here.store, "Beta", ACTOR)
+    theirs = NewPerson("ada@example.com", "Ada", beta.id, "viewer", by_owner=True)
+    assert (await add_person(here.store, here.views, theirs, ACTOR)).is_new
+    assert await found() == ada
 
 
 async def test_owner_gets_no_link_of_whom_has_more_rights(here):

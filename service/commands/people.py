@@ -54,7 +54,7 @@ class AddedPerson(Struct, frozen=True):
     position: int
     """The position of the last event in the log; 0 when nothing had to be recorded."""
     signs_in_again: bool = False
-    """They need a new link: their sessions, passkeys and linked accounts have ended."""
+    """Whether they need a new link: their sessions, passkeys and linked accounts have ended."""
 
 
 async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: Metadata) -> AddedPerson:

@@ -18,9 +18,9 @@ Verb = Literal["merge", "close"]
 def require_hosted(project: ProjectView, number: int | None) -> int:
     """Return the number of a job's pull request. Raise Conflict ``no_pull_request``, ``another_code_host``."""
     if number is None:
-        raise Conflict("The job has no pull request.", code="no_pull_request")
+        raise Conflict("The job has no pull request. Look at its outcome.", code="no_pull_request")
     if project.code_host != "local":
-        raise Conflict("The pull request is on another code host. Merge it there.", code="another_code_host")
+        raise Conflict("The pull request is on another code host. Merge or close it there.", code="another_code_host")
     return number
 
 

@@ -94,7 +94,7 @@ class ExplainedResult(SearchResult, frozen=True):
 
 
 class ExplainedResults(Struct, frozen=True):
-    """What a search found."""
+    """The result of a search, with its reasons."""
 
     commit: Annotated[str, described("The commit that is indexed.")]
     results: Annotated[tuple[ExplainedResult, ...], described("Sections, best first.")]

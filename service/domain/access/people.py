@@ -66,7 +66,7 @@ class SignedIn(Event, frozen=True, tag="signed-in"):
 
 
 class SignedOut(Event, frozen=True, tag="signed-out"):
-    """By the person, who may end a session from another one; or with new rights, which its link was not made for."""
+    """A session that the person ended, from it or another one; or one that new rights ended."""
 
     session_id: str
     signed_out_at: datetime

@@ -122,7 +122,7 @@ def _before(request: web.Request) -> int | None:
     errors={400: ("invalid_request",), 404: ("job_not_found",)},
 )
 async def show_changes(request: web.Request) -> web.Response:
-    """Others wrote the files, so they are compared in a child process, in the project's turn."""
+    """Compare the files in a child process, in the project's turn: others wrote them."""
     project, job = await _job(request)
     async with request.app[PAGE_TURNS].slot(project.id):
         changes = await request.app[JOB_CHANGES](project, job.view.id)

@@ -79,7 +79,7 @@ class OperationView(Struct, frozen=True):
 
     @property
     def searched(self) -> str:
-        """The words that it is found by."""
+        """Return the words that it is found by."""
         names = (line.name for line in (*self.parameters, *self.body))
         return " ".join((self.summary, self.id, self.path, self.text, *names)).casefold()
 
@@ -91,7 +91,7 @@ class Section(Struct, frozen=True):
 
 
 def sections(document: dict[str, Any], address: str) -> list[Section]:
-    """The document as the page shows it: by tag, in the document's order."""
+    """Return the document as the page shows it: by tag, in the document's order."""
     described = [
         (path, method, operation, _curl(method, path, operation, address))
         for path, methods in document["paths"].items()
@@ -163,14 +163,14 @@ def _answer(status: str, answer: dict[str, Any], components: dict[str, Any]) -> 
     first = next(iter(contents.values()), {})
     is_error = "application/problem+json" in contents
     schema = first.get("schema", {})
-    told: dict[str, Any] = next(
+    streamed: dict[str, Any] = next(
         (one for one in schema.get("properties", {}).get("data", {}).get("anyOf", ()) if len(one) > 1), {}
     )
     return AnswerLine(
         status=status,
         text=answer["description"],
         media_type=" or ".join(contents),
-        fields=() if is_error else tuple(fields(told.get("contentSchema", schema), components["schemas"])),
+        fields=() if is_error else tuple(fields(streamed.get("contentSchema", schema), components["schemas"])),
         headers=()
         if is_error
         else tuple(
@@ -187,7 +187,7 @@ def _shown(example: Any) -> str:
 
 
 def fields(schema: dict[str, Any], schemas: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[FieldLine]:
-    """The fields of an object, those within them too, by their paths: ``messages[].role``."""
+    """Yield the fields of an object, those within them too, by their paths: ``messages[].role``."""
     schema = _resolved(schema, schemas)
     if schema.get("type") == "array":
         yield from fields(schema["items"], schemas, f"{prefix}[]", depth)
@@ -269,8 +269,8 @@ def _curl(method: str, path: str, operation: dict[str, Any], address: str) -> st
 def _json_with_variables(example: dict[str, Any]) -> str:
     """Return JSON to be put between single quotes, which are left where a variable's value belongs."""
     variables = {f"${variable}": f"'\"${variable}\"'" for variable, _ in VARIABLES.values()}
-    told = {name: f"${VARIABLES[name][0]}" if name in VARIABLES else value for name, value in example.items()}
-    text = json.dumps(told, ensure_ascii=False).replace("'", "'\\''")
+    filled = {name: f"${VARIABLES[name][0]}" if name in VARIABLES else value for name, value in example.items()}
+    text = json.dumps(filled, ensure_ascii=False).replace("'", "'\\''")
     for name, expanded in variables.items():
         text = text.replace(f'"{name}"', f'"{expanded}"')
     return text

@@ -50,7 +50,7 @@ def clipped(text: str) -> str:
 
 
 def web_address(url: str) -> str:
-    """The address that others gave, if a link may lead there; else nothing, as for one that runs a script."""
+    """Return the address that others gave, if a link may lead there; else nothing, as for one that runs a script."""
     return url if _is_web_link(url) else ""
 
 

@@ -15,12 +15,12 @@ from service.views.job_work import ChangesView, JobStepsView, changes_view, step
 from service.views.projects import ProjectView
 from service.web.api.job_bodies import JOB_ANSWER
 from service.web.api.jobs import job_response
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.operations import Answer, Routes, cursor_parameter
 from service.web.http.access import project_for
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.hosted import PAGE_TURNS, act_on_job
 from service.web.http.problems import json_response, metadata_of
-from service.web.http.query_params import bad_query, query_param, read_whole
+from service.web.http.query_params import number_cursor
 
 MAX_VERSION = 10**15
 STEPS_EXAMPLE = {
@@ -88,27 +88,15 @@ routes = Routes()
     {200: Answer("The newest steps, the oldest of them first.", JobStepsView, example=STEPS_EXAMPLE)},
     description="What people said and what the agent did, with the words of each, up to the present. As long as"
     " `nextCursor` is not null there are earlier ones: send it back as `cursor`. `followJob` sends those to come.",
-    parameters=(
-        Parameter(
-            "cursor", "The `nextCursor` of an earlier answer.", Annotated[str, Meta(pattern="^[1-9][0-9]{0,14}$")]
-        ),
-    ),
+    parameters=(cursor_parameter(Annotated[str, Meta(pattern="^[1-9][0-9]{0,14}$")]),),
     errors={404: ("job_not_found",)},
 )
 async def show_steps(request: web.Request) -> web.Response:
     _, job = await _job(request)
-    transcript = await read_transcript(request.app[STORE], job.view.id, before=_before(request))
+    transcript = await read_transcript(
+        request.app[STORE], job.view.id, before=number_cursor(request, least=1, most=MAX_VERSION - 1)
+    )
     return json_response(steps_view(transcript, await read_plan(request.app[VIEWS], job.view.id)))
-
-
-def _before(request: web.Request) -> int | None:
-    text = query_param(request, "cursor")
-    if text is None:
-        return None
-    version = read_whole(text, least=1, most=MAX_VERSION - 1) if text.isascii() and text.isdigit() else None
-    if version is None:
-        raise bad_query("cursor", "is the nextCursor of an earlier answer")
-    return version
 
 
 @routes.operation(

@@ -43,7 +43,7 @@ from service.web.http.app_keys import CLOSING, JOB_READER, MODELS, STORE
 from service.web.http.limits import metered_store
 from service.web.http.live import with_keep_alives
 from service.web.http.problems import metadata_of, read_body
-from service.web.http.query_params import bad_query, query_param, read_number, whole_param
+from service.web.http.query_params import NOT_A_CURSOR, bad_query, query_param, read_number, whole_param
 from service.web.http.revocation import require_key_in_force, revocation_of
 from service.wire.job_stream import LIVE_EVENTS, LIVE_EXAMPLE, live_event, queue_event
 
@@ -429,5 +429,5 @@ def cursor_of(request: web.Request) -> str | None:
     if text is None:
         return None
     if not re.fullmatch(JOB_CURSOR, text):
-        raise bad_query("cursor", "is the nextCursor of an earlier answer")
+        raise bad_query("cursor", NOT_A_CURSOR)
     return text

@@ -27,7 +27,7 @@ from service.web.http.people import Member, member, metadata
 from service.web.http.query_params import id_cursor
 from service.web.pages.rendering import rendered
 
-SHOWN = 50
+PAGE_LENGTH = 50
 MAX_DOMAINS = 200
 """Sites of the organization that the form lists."""
 SITE = "site-"
@@ -65,7 +65,7 @@ async def show_keys(request: web.Request) -> web.Response:
     viewer = await member(request, "owner")
     await wait_for_head(request.app[STORE], request.app[VIEWS])
     cursor = id_cursor(request)
-    found = await keys_page(request.app[VIEWS], viewer.organization_id, limit=SHOWN, cursor=cursor)
+    found = await keys_page(request.app[VIEWS], viewer.organization_id, limit=PAGE_LENGTH, cursor=cursor)
     return dashboard_page(request, viewer, "keys.html", keys=found.keys, next=found.next_cursor, cursor=cursor or "")
 
 

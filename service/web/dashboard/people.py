@@ -16,7 +16,7 @@ from service.web.http.people import Member, member, metadata, settle, sign_in_li
 from service.web.http.problems import status_of
 from service.web.http.query_params import id_cursor
 
-PAGE = 50
+PAGE_LENGTH = 50
 PEOPLE_PATH = "/dashboard/{organizationId}/people"
 ROLE_TEXTS: dict[Role, str] = {
     "viewer": "Viewer: reads",
@@ -98,7 +98,7 @@ async def _page(
     error: ServiceError | None = None,
 ) -> web.Response:
     cursor = id_cursor(request)
-    listed = await members_page(request.app[VIEWS], viewer.organization_id, limit=PAGE, cursor=cursor)
+    listed = await members_page(request.app[VIEWS], viewer.organization_id, limit=PAGE_LENGTH, cursor=cursor)
     return dashboard_page(
         request,
         viewer,

@@ -18,7 +18,7 @@ from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.forms import new_id_of, read_form
 from service.web.http.people import Member, member, metadata
 
-SHOWN = 50
+PAGE_LENGTH = 50
 DISABLED = {
     "gone": "It answered 410, which means that nothing is to be sent there any more.",
     "failing": "Nothing reached it for 32 hours.",
@@ -67,7 +67,7 @@ async def show_webhook(request: web.Request) -> web.Response:
     await wait_for_head(request.app[STORE], views)
     webhook = await webhook_of(views, viewer.organization_id, webhook_id)
     state, cursor = deliveries_wanted(request)
-    found = await deliveries_page(views, webhook_id, state=state, limit=SHOWN, cursor=cursor)
+    found = await deliveries_page(views, webhook_id, state=state, limit=PAGE_LENGTH, cursor=cursor)
     return dashboard_page(
         request,
         viewer,

@@ -7,6 +7,8 @@ from aiohttp import web
 
 from service.domain.errors import Invalid
 
+MAX_CURSOR = 10**18 - 1
+NOT_A_CURSOR = "is the nextCursor of an earlier answer"
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,400})?([Ee][+-]?[0-9]{1,4})?", re.ASCII)
 """A number as JSON writes it, with zeros before it, too."""
 
@@ -46,8 +48,19 @@ def id_cursor(request: web.Request) -> str | None:
     """Return the query's cursor where it is an id. Raise Invalid."""
     cursor = query_param(request, "cursor")
     if cursor is not None and (len(cursor) != 32 or not set(cursor) <= set("0123456789abcdef")):
-        raise bad_query("cursor", "is the nextCursor of an earlier answer")
+        raise bad_query("cursor", NOT_A_CURSOR)
     return cursor
+
+
+def number_cursor(request: web.Request, *, least: int = 0, most: int = MAX_CURSOR) -> int | None:
+    """Return the query's cursor where it is a whole number. Raise Invalid."""
+    cursor = query_param(request, "cursor")
+    if cursor is None:
+        return None
+    number = read_whole(cursor, least=least, most=most) if cursor.isdigit() else None
+    if number is None:
+        raise bad_query("cursor", NOT_A_CURSOR)
+    return number
 
 
 def bad_query(name: str, rule: str) -> Invalid:

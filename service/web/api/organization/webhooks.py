@@ -24,7 +24,7 @@ from service.web.api.operations import Answer, Parameter, Routes, cursor_paramet
 from service.web.http.access import admin_key
 from service.web.http.app_keys import ALLOW_PRIVATE, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
-from service.web.http.query_params import bad_query, query_param, read_whole, whole_param
+from service.web.http.query_params import bad_query, number_cursor, query_param, whole_param
 
 MAX_LISTED, LISTED = 100, 50
 
@@ -178,12 +178,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
 
 def deliveries_wanted(request: web.Request) -> tuple[DeliveryState | None, int | None]:
     """Return the state and the cursor that the query names. Raise Invalid."""
-    cursor = query_param(request, "cursor")
-    position = None
-    if cursor is not None:
-        position = read_whole(cursor, least=0, most=10**18 - 1) if cursor.isdigit() else None
-        if position is None:
-            raise bad_query("cursor", "is the nextCursor of an earlier answer")
+    position = number_cursor(request)
     match query_param(request, "state"):
         case None | "":
             return None, position

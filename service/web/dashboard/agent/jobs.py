@@ -33,7 +33,7 @@ from service.web.http.people import Member, member, metadata
 from service.web.http.revocation import revocation_of
 from service.web.pages.rendering import rendered
 
-PAGE_JOBS = 25
+PAGE_LENGTH = 25
 LIVE_SECONDS = 0.5
 """The least time between two fragments of a list."""
 FILTER_NAMES: Mapping[JobFilter | None, str] = {
@@ -113,7 +113,7 @@ async def _listed(request: web.Request, viewer: Member) -> ListedJobs:
     return await list_organization_jobs(
         request.app[VIEWS],
         viewer.organization_id,
-        limit=PAGE_JOBS,
+        limit=PAGE_LENGTH,
         before=request.query.get("cursor") or None,
         only=_filter_of(request),
         project_id=request.query.get("project") or None,

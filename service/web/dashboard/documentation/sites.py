@@ -24,7 +24,7 @@ from service.web.http.problems import status_of
 from service.web.http.revocation import revocation_of
 from service.web.pages.rendering import rendered
 
-PAGE_SITES = 50
+PAGE_LENGTH = 50
 PROGRESS_SECONDS = 0.5
 """Between two looks at how far an indexing is."""
 SITES_PATH = "/dashboard/{organizationId}/sites"
@@ -38,15 +38,15 @@ async def show_sites(request: web.Request) -> web.Response:
     viewer = await member(request)
     await wait_for_head(request.app[STORE], request.app[VIEWS])
     cursor = request.query.get("cursor", "")
-    rows = await list_sites_of(request.app[VIEWS], viewer.organization_id, after=cursor, limit=PAGE_SITES + 1)
-    shown = rows[:PAGE_SITES]
+    rows = await list_sites_of(request.app[VIEWS], viewer.organization_id, after=cursor, limit=PAGE_LENGTH + 1)
+    shown = rows[:PAGE_LENGTH]
     return dashboard_page(
         request,
         viewer,
         "sites.html",
         sites=[row.view for row in shown],
         cursor=cursor,
-        next_cursor=shown[-1].view.domain if len(rows) > PAGE_SITES else None,
+        next_cursor=shown[-1].view.domain if len(rows) > PAGE_LENGTH else None,
     )
 
 

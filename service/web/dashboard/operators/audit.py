@@ -26,7 +26,7 @@ from service.web.http.routes import VISIT
 from service.workers.checkpointing import make_checkpoint
 from service.workers.reproduction import Reproduced
 
-SHOWN = 50
+PAGE_LENGTH = 50
 FIELDS = ("stream", "category", "type", "actor", "request", "since", "until")
 MAX_CHARACTERS = 300
 MEDIA_TYPES = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8"}
@@ -41,7 +41,7 @@ async def show_events(request: web.Request) -> web.Response:
     wanted, before = _filter(fields), _position(query_param(request, "before"))
     store = request.app[STORE]
     await _record(request, person, {name: value for name, value in fields.items() if value})
-    page = await event_page(store, wanted, before=before, limit=SHOWN)
+    page = await event_page(store, wanted, before=before, limit=PAGE_LENGTH)
     return dashboard_page(
         request,
         person,

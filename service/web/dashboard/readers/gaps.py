@@ -16,7 +16,7 @@ from service.web.http.forms import read_form
 from service.web.http.limits import metered_for_person
 from service.web.http.people import Member, member, metadata
 
-ROWS = 20
+PAGE_LENGTH = 20
 MAX_OFFSET = 10_000
 
 routes = web.RouteTableDef()
@@ -30,10 +30,11 @@ async def show_gaps(request: web.Request) -> web.Response:
     await record_read(request, viewer, "gaps", filters.query)
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
     offset = min(cursor_place(request, 0), MAX_OFFSET)
-    found = await request.app[GAP_READER].list(_query(viewer, filters), limit=ROWS + 1, offset=offset)
+    found = await request.app[GAP_READER].list(_query(viewer, filters), limit=PAGE_LENGTH + 1, offset=offset)
     return dashboard_page(
         request, viewer, "gaps.html",
-        gaps=[gap for _, gap in found[:ROWS]], next=str(offset + ROWS) if len(found) > ROWS else "",
+        gaps=[gap for _, gap in found[:PAGE_LENGTH]],
+        next=str(offset + PAGE_LENGTH) if len(found) > PAGE_LENGTH else "",
         cursor=str(offset or ""), filters=filters, all_days=DAYS, max_prompt=MAX_PROMPT_CHARACTERS,
     )  # fmt: skip
 

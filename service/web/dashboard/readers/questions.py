@@ -34,7 +34,7 @@ from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.people import Member, member, metadata
 from service.web.pages.rendering import safe_markdown, visible
 
-ROWS = 50
+PAGE_LENGTH = 50
 MESSAGES = 40
 """Messages of a conversation on one page."""
 MAX_RENDERED, MAX_RENDERED_PAGE = 20_000, 200_000
@@ -71,11 +71,12 @@ async def show_questions(request: web.Request) -> web.Response:
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
     before = cursor_place(request, FIRST)
     found = await list_organization_questions(
-        request.app[VIEWS], viewer.organization_id, filters.period(), only, before=before, limit=ROWS + 1
+        request.app[VIEWS], viewer.organization_id, filters.period(), only, before=before, limit=PAGE_LENGTH + 1
     )
     return dashboard_page(
         request, viewer, "questions.html",
-        rows=[view for _, view in found[:ROWS]], next=str(found[ROWS - 1][0]) if len(found) > ROWS else "",
+        rows=[view for _, view in found[:PAGE_LENGTH]],
+        next=str(found[PAGE_LENGTH - 1][0]) if len(found) > PAGE_LENGTH else "",
         cursor="" if before == FIRST else str(before), chosen=chosen, filters=filters, query=query, all_days=DAYS,
         outcomes=OUTCOMES, ratings=RATINGS, callers=CALLERS,
     )  # fmt: skip

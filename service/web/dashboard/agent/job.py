@@ -121,7 +121,9 @@ async def _fragments(
             listed = values["listed"]
             assert isinstance(listed, ListedJob)
             changed, last_state = listed.state != last_state, listed.state
-            html = rendered("job_live.html", root=root, member=viewer, entries=entries, with_actions=changed, **values)
+            html = await asyncio.to_thread(
+                rendered, "job_live.html", root=root, member=viewer, entries=entries, with_actions=changed, **values
+            )
             yield Live(html, str(position))
 
 
@@ -134,7 +136,8 @@ async def show_changes(request: web.Request) -> web.Response:
     async with request.app[PAGE_TURNS].slot(project.id):
         changes = await request.app[JOB_CHANGES](project, job.view.id)
         made = await run_in_child(make_changes, changes, timeout_seconds=MAKING_SECONDS, memory_bytes=MAKING_BYTES)
-    return dashboard_page(
+    return await asyncio.to_thread(
+        dashboard_page,
         request,
         viewer,
         "job_changes.html",

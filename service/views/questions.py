@@ -24,6 +24,24 @@ class SourceView(Struct, frozen=True, rename="camel"):
     commit: Annotated[str, described("The commit that it was read from.")]
 
 
+class PassageLineView(Struct, frozen=True, rename="camel"):
+    """A line of a cited file."""
+
+    number: Annotated[int, described("Its number in the file, from 1.")]
+    text: Annotated[str, described("The line, cut after 2,000 characters.")]
+    is_cited: Annotated[bool, described("Whether the answer cites it; the others are around the passage.")]
+
+
+class PassageView(Struct, frozen=True):
+    """A source of an answer, as it was at the commit that the answer was made from."""
+
+    source: Annotated[SourceView, described("The source.")]
+    lines: Annotated[
+        tuple[PassageLineView, ...],
+        described("The cited lines and some around them, at most 400; none when the file does not have them."),
+    ]
+
+
 class FeedbackView(Struct, frozen=True, rename="camel"):
     """A reader's rating of a reply."""
 

@@ -168,7 +168,13 @@ async def test_api_has_what_the_pages_show(service, site, asked):
     assert UNANSWERED not in [one["query"] for one in answered_ones["conversations"]]
     assert (await answered(service, "/v2/questions", outcome="good"))[0] == 400
     _, thread = await answered(service, f"/v2/threads/{asked[ANSWERED]}")
-    assert thread["messages"][1]["sources"][0]["path"] == "retry.md"
+    reply = thread["messages"][1]
+    assert reply["sources"][0]["path"] == "retry.md"
+    source = f"/v2/threads/{asked[ANSWERED]}/sources/{reply['id']}/{reply['sources'][0]['number']}"
+    status, passage = await answered(service, source)
+    assert (status, passage["source"]) == (200, reply["sources"][0])
+    assert any("retryDelaySecs" in line["text"] for line in passage["lines"] if line["isCited"])
+    assert (await answered(service, f"{source}7"))[1]["code"] == "source_not_found"
     _, found = await answered(service, "/v2/gaps", limit="50")
     assert UNANSWERED in [gap["question"] for gap in found["gaps"]]
     _, sums = await answered(service, "/v2/analytics", days="2", projectId=site[0])
@@ -179,6 +185,27 @@ async def test_api_has_what_the_pages_show(service, site, asked):
     assert sums["uncitedPages"]["count"] == 2
 
 
+async def test_gap_names_the_job_that_the_api_made_of_it(service, site):
+    text = "How to calibrate a frobnicating theremin?"
+    await ask(service, site, text)
+
+    async def gap():
+        _, found = await answered(service, "/v2/gaps", limit="50")
+        (one,) = [gap for gap in found["gaps"] if gap["question"] == text]
+        return one
+
+    made = await gap()
+    key = f"gap {made['id']} {made['examples'][0]['id']}"
+    headers = {"Authorization": f"Bearer {service.admin_key}", "Idempotency-Key": key}
+    path = f"/v2/agent/{made['projectId']}/job"
+    async with (
+        aiohttp.ClientSession(service.url, headers=headers) as client,
+        client.post(path, json={"prompt": made["prompt"]}) as answer,
+    ):
+        assert (made["jobId"], answer.status) == (None, 201)
+        assert (await gap())["jobId"] == (await answer.json())["id"]
+
+
 async def test_api_shows_and_erases_nothing_of_others(service, people, asked):
     other = service.cli("key", "create", "--kind", "admin", "--organization", people.other_organization_id)["token"]
     assert (await answered(service, "/v2/questions", other))[1]["conversations"] == []
@@ -186,6 +213,7 @@ async def test_api_shows_and_erases_nothing_of_others(service, people, asked):
     assert (await answered(service, "/v2/analytics", other))[1]["totals"]["questions"] == 0
     path = f"/v2/threads/{asked[ANSWERED]}"
     assert (await answered(service, path, other))[0] == 404
+    assert (await answered(service, f"{path}/sources/x/1", other))[1]["code"] == "thread_not_found"
     headers = {"Authorization": f"Bearer {other}"}
     async with (
         aiohttp.ClientSession(service.url, headers=headers) as client, client.post(f"{path}/erase") as answer

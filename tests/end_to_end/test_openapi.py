@@ -157,6 +157,7 @@ async def test_commands_on_the_page_work_when_pasted(service, http, tmp_path):
         "THREAD": told[0]["X-Thread-Id"],
         "MESSAGE": told[1]["messageId"],
         "CHAT": "chat-of-a-page",
+        "NUMBER": "1",
         "PAGE": "install.md",
         "PERSON": service.cli(
             "person", "add", "p@example.com", "--organization", service.organization_id, "--role", "editor"

@@ -16,6 +16,7 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     "id": ("JOB", "a job's id, from the answer to its request"),
     "threadId": ("THREAD", "a thread's id, from an answer's X-Thread-Id"),
     "messageId": ("MESSAGE", "a reply's id, from the start of its stream"),
+    "number": ("NUMBER", "the number of a citation in an answer"),
     "keyId": ("KEY", "a key's id, from the list of keys"),
     "webhookId": ("WEBHOOK", "a webhook's id, from the list of webhooks"),
     "deliveryId": ("DELIVERY", "a delivery's id, from the webhook's list of deliveries"),

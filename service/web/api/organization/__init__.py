@@ -3,6 +3,7 @@
 from service.web.api.organization import (
     keys,
     overview,
+    passages,
     people,
     projects,
     questions,
@@ -12,5 +13,5 @@ from service.web.api.organization import (
     webhooks,
 )
 
-MODULES = (overview, projects, sites, site_checks, people, keys, webhooks, usage, questions)
+MODULES = (overview, projects, sites, site_checks, people, keys, webhooks, usage, passages, questions)
 """In the order of the description."""

@@ -12,6 +12,7 @@ from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller
 from service.queries.analytics import Days, read_analytics, with_uncited_pages
 from service.queries.gaps import GapQuery
+from service.queries.projects import get_project
 from service.queries.questions import (
     FIRST,
     Outcome,
@@ -26,6 +27,7 @@ from service.runtime.system import now
 from service.streams import THREADS
 from service.views.analytics import AnalyticsView
 from service.views.gaps import GapsView
+from service.views.projects import ProjectView
 from service.views.questions import ConversationsView, ErasedThreadView, TranscriptView
 from service.web.api.analytics import (
     CONVERSATION_EXAMPLE,
@@ -162,7 +164,7 @@ async def show_thread(request: web.Request) -> web.Response:
     """Find the thread by its id, or by that of a question in it."""
     key = await admin_key(request)
     await _catch_up(request)
-    found = await _transcript(request, key.state.organization_id)
+    _, found = await conversation_of(request, key.state.organization_id)
     body = await asyncio.to_thread(msgspec.json.encode, found)
     return web.Response(body=body, content_type="application/json")
 
@@ -187,7 +189,7 @@ async def show_thread(request: web.Request) -> web.Response:
 async def erase_thread(request: web.Request) -> web.Response:
     key = await admin_key(request)
     await _catch_up(request)
-    thread = await _transcript(request, key.state.organization_id)
+    _, thread = await conversation_of(request, key.state.organization_id)
     subject = THREADS.stream(thread.thread_id)
     done = await erase_subject(request.app[STORE], request.app[VIEWS], subject, metadata_of(request))
     return json_response(ErasedThreadView(thread.thread_id, done.position, done.again))
@@ -207,7 +209,8 @@ async def erase_thread(request: web.Request) -> web.Response:
         )
     },
     description="Questions that ask for the same thing, in other words too, are one gap. Create a job with a gap's"
-    " `prompt` to close it.",
+    " `prompt` to close it; its `jobId` names the job when the `Idempotency-Key` is `gap ID QUESTION`, with the ids of"
+    " the gap and of its first example.",
     parameters=(
         FROM,
         TO,
@@ -262,10 +265,12 @@ async def _catch_up(request: web.Request) -> None:
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
 
 
-async def _transcript(request: web.Request, organization_id: str) -> TranscriptView:
+async def conversation_of(request: web.Request, organization_id: str) -> tuple[ProjectView, TranscriptView]:
+    """Return the organization's conversation that the path names, and its project. Raise NotFound."""
     views, thread_id = request.app[VIEWS], request.match_info["threadId"]
     project_id = await project_of_thread(views, organization_id, thread_id)
-    found = None if project_id is None else await read_transcript(views, project_id, thread_id)
-    if found is None:
+    project = None if project_id is None else await get_project(views, project_id)
+    found = None if project is None else await read_transcript(views, project.id, thread_id)
+    if project is None or found is None:
         raise thread_not_found()
-    return found
+    return project, found

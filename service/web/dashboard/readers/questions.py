@@ -10,28 +10,24 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from service.commands.erasures import erase_subject
-from service.domain.errors import NotFound
 from service.domain.events import GONE
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller
 from service.markup.suggestions import Suggestion, parted
-from service.queries.projects import get_project
 from service.queries.questions import (
     FIRST,
     Outcome,
     QuestionFilter,
     catch_up_questions,
     list_organization_questions,
-    project_of_thread,
-    read_transcript,
 )
 from service.streams import THREADS
-from service.views.projects import ProjectView
-from service.views.questions import TranscriptMessage, TranscriptView
+from service.views.questions import TranscriptMessage
+from service.web.api.organization.questions import conversation_of
 from service.web.dashboard.page import dashboard_page, record_read, see_other
 from service.web.dashboard.readers.periods import DAYS, choice, cursor_place, filters_of
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.people import Member, member, metadata
+from service.web.http.people import member, metadata
 from service.web.pages.rendering import safe_markdown, visible
 
 PAGE_LENGTH = 50
@@ -95,7 +91,7 @@ async def show_conversation(request: web.Request) -> web.Response:
     """Show a whole conversation, by its id or that of a question in it."""
     viewer = await member(request)
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
-    project, thread = await find_conversation(request, viewer)
+    project, thread = await conversation_of(request, viewer.organization_id)
     await record_read(request, viewer, "conversation", {"thread": thread.thread_id})
     start = cursor_place(request, 0)
     shown = thread.messages[start : start + MESSAGES]
@@ -111,22 +107,11 @@ async def show_conversation(request: web.Request) -> web.Response:
 async def erase_conversation(request: web.Request) -> web.Response:
     """Delete what people typed in a conversation; for owners."""
     viewer = await member(request, "owner")
-    _, thread = await find_conversation(request, viewer)
+    _, thread = await conversation_of(request, viewer.organization_id)
     subject = THREADS.stream(thread.thread_id)
     await erase_subject(request.app[STORE], request.app[VIEWS], subject, metadata(request))
     path = f"dashboard/{viewer.organization_id}/questions/{thread.thread_id}"
     return see_other(request, path, notice="The conversation's text is erased. That it took place stays on record.")
-
-
-async def find_conversation(request: web.Request, viewer: Member) -> tuple[ProjectView, TranscriptView]:
-    """Return the conversation that the path names, and its project. Raise NotFound for one of another organization."""
-    views, thread_id = request.app[VIEWS], request.match_info["threadId"]
-    project_id = await project_of_thread(views, viewer.organization_id, thread_id)
-    project = None if project_id is None else await get_project(views, project_id)
-    found = None if project is None else await read_transcript(views, project.id, thread_id)
-    if project is None or found is None:
-        raise NotFound("Conversation not found. Open it from the list of questions.", code="thread_not_found")
-    return project, found
 
 
 def _shown(messages: tuple[TranscriptMessage, ...]) -> list[ShownMessage]:

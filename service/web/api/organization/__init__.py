@@ -2,6 +2,7 @@
 
 from service.web.api.organization import (
     keys,
+    models,
     overview,
     passages,
     people,
@@ -13,5 +14,5 @@ from service.web.api.organization import (
     webhooks,
 )
 
-MODULES = (overview, projects, sites, site_checks, people, keys, webhooks, usage, passages, questions)
+MODULES = (overview, models, projects, sites, site_checks, people, keys, webhooks, usage, passages, questions)
 """In the order of the description."""

@@ -1,0 +1,26 @@
+"""Models that a job may name."""
+
+from aiohttp import web
+
+from service.views.models import ModelsView
+from service.web.api.operations import Answer, Routes
+from service.web.http.access import admin_key
+from service.web.http.app_keys import MODEL_ALIASES, MODEL_NAMES
+from service.web.http.problems import json_response
+
+MODELS_EXAMPLE = {"agent": "anthropic/claude-sonnet-4-5", "aliases": ["sonnet", "opus"]}
+
+routes = Routes()
+
+
+@routes.operation(
+    "GET",
+    "/v2/models",
+    "listModels",
+    "Organization",
+    "List the models of jobs",
+    {200: Answer("Their names.", ModelsView, example=MODELS_EXAMPLE)},
+)
+async def show_models(request: web.Request) -> web.Response:
+    await admin_key(request)
+    return json_response(ModelsView(request.app[MODEL_NAMES]["agent"], request.app[MODEL_ALIASES]))

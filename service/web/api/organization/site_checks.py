@@ -30,6 +30,8 @@ from service.web.http.schemas import NOT_BLANK
 
 RESULTS = 10
 MAX_LANGUAGE_CHARACTERS = 35
+MAX_QUERY_CHARACTERS = 500
+"""In an address: each may take twelve bytes of it."""
 MAX_GOLDEN, GOLDEN_SECONDS, WAIT_SECONDS = 200, 60.0, 20.0
 
 EXPLAINED_EXAMPLE = {
@@ -134,7 +136,7 @@ routes = Routes()
         Parameter(
             "query",
             "Words, or a question.",
-            Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION_CHARACTERS, extra_json_schema=NOT_BLANK)],
+            Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARACTERS, extra_json_schema=NOT_BLANK)],
             required=True,
             example="retry a job",
         ),
@@ -150,8 +152,8 @@ routes = Routes()
 async def explain_search(request: web.Request) -> web.Response:
     site = await site_of(request, (await admin_key(request)).state.organization_id)
     query, language = query_param(request, "query") or "", query_param(request, "language") or ""
-    if not query.strip() or len(query) > MAX_QUESTION_CHARACTERS:
-        raise bad_query("query", f"has 1 to {MAX_QUESTION_CHARACTERS} characters, and is not blank")
+    if not query.strip() or len(query) > MAX_QUERY_CHARACTERS:
+        raise bad_query("query", f"has 1 to {MAX_QUERY_CHARACTERS} characters, and is not blank")
     if len(language) > MAX_LANGUAGE_CHARACTERS:
         raise bad_query("language", f"has at most {MAX_LANGUAGE_CHARACTERS} characters")
     found = await explained_search(request, site.view, query, language)

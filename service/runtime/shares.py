@@ -95,23 +95,33 @@ class Seats:
     def __init__(self, each: Sequence[int], *, on_refused: Callable[[], None]) -> None:
         self._each = each
         self._on_refused = on_refused
-        self._held: Counter[tuple[int, str]] = Counter()
+        self._held: dict[tuple[int, str], set[_Seat]] = {}
 
     @contextmanager
-    def seat(self, *owners: str) -> Iterator[bool]:
-        """Hold a place, and yield whether there was one."""
-        keys = tuple(enumerate(owners))
-        is_free = all(self._held[key] < most for key, most in zip(keys, self._each, strict=True))
-        if not is_free:
+    def seat(self, *owners: str, is_used: Callable[[], bool] = lambda: True) -> Iterator[bool]:
+        """Hold a place, and yield whether there was one. It counts as long as ``is_used`` returns true."""
+        keys, seat = tuple(enumerate(owners)), _Seat(is_used)
+        if any(self._used(key) >= most for key, most in zip(keys, self._each, strict=True)):
             self._on_refused()
             yield False
             return
-        self._held.update(keys)
+        for key in keys:
+            self._held.setdefault(key, set()).add(seat)
         try:
             yield True
         finally:
-            self._held.subtract(keys)
-            self._held += Counter()  # without those that hold none
+            for key in keys:
+                self._held[key].remove(seat)
+                if not self._held[key]:
+                    del self._held[key]
+
+    def _used(self, key: tuple[int, str]) -> int:
+        return sum(seat.is_used() for seat in self._held.get(key, ()))
+
+
+class _Seat:
+    def __init__(self, is_used: Callable[[], bool]) -> None:
+        self.is_used = is_used
 
 
 Keys = tuple[tuple[int, str], ...]

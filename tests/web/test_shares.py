@@ -40,6 +40,15 @@ class TestSeats:
         with seats.seat("a") as again:
             assert again
 
+    def test_seat_that_is_used_no_more_is_free(self):
+        seats, used = Seats((1,), on_refused=lambda: None), [True]
+        with seats.seat("a", is_used=lambda: used[0]):
+            with seats.seat("a") as second:
+                assert not second
+            used[0] = False  # the page was closed
+            with seats.seat("a") as third:
+                assert third
+
 
 async def test_organization_with_many_projects_leaves_page_turns():
     async def organization_of(project_id):

@@ -41,7 +41,7 @@ ENDED = b"event: done\ndata:\n\n"
 
 
 LIVE_OF_SESSION, LIVE_OF_ORGANIZATION = 32, 256
-"""Live regions that are open at once; one that was closed counts until the next keep-alive."""
+"""Live regions that are open at once."""
 LIVE_SEATS: web.AppKey[Seats] = web.AppKey("LIVE_SEATS")
 
 
@@ -125,10 +125,15 @@ async def live(
     """
     person = await signed_in(request)
     owners = (request.match_info.get("organizationId", ""), person.session_id)
-    with request.app[LIVE_SEATS].seat(*owners) as has_seat:
+    with request.app[LIVE_SEATS].seat(*owners, is_used=partial(_is_connected, request)) as has_seat:
         if not has_seat:
             return web.Response(status=204, headers={"Cache-Control": "no-store"})
         return await _sent_live(request, fragments, revocation)
+
+
+def _is_connected(request: web.Request) -> bool:
+    """Return whether the page is still there; one that was closed ends with its next keep-alive."""
+    return request.transport is not None and not request.transport.is_closing()
 
 
 async def _sent_live(

@@ -2,8 +2,11 @@
 
 from contextlib import AsyncExitStack
 
+import pytest
+
+from service.streams import AUDIT
 from service.web.dashboard.page import LIVE_OF_SESSION
-from tests.dashboard.conftest import SAME_ORIGIN
+from tests.dashboard.conftest import SAME_ORIGIN, open_data
 
 
 async def test_session_has_a_bound_of_live_pages(viewer, editor, service):
@@ -35,3 +38,19 @@ async def test_archive_that_does_not_end_is_refused(owner, service):
     for body in (head + b"PK", head, b"--b\r\n", b"", b"--c--"):
         async with owner.post(path, data=body, headers=kind, allow_redirects=False) as page:
             assert page.status in (400, 415), (body, page.status)
+
+
+async def readings(service):
+    async with open_data(service.data) as runtime:
+        return [one.data for one in await runtime.store.read_all(category=AUDIT.category)]
+
+
+@pytest.mark.parametrize("address", ["questions?site", "gaps?site", "jobs?project"])
+async def test_words_of_an_address_do_not_come_into_the_log(viewer, service, address):
+    for number in range(3):
+        async with viewer.get(f"/dashboard/{service.organization_id}/{address}=words-{number}") as page:
+            assert page.status == 200
+        if number == 0:
+            before = await readings(service)
+    assert await readings(service) == before
+    assert not any(b"words-" in one for one in before)

@@ -75,7 +75,9 @@ async def show_jobs(request: web.Request) -> web.Response:
 
 async def _record_read(request: web.Request, viewer: Member) -> Mapping[str, str]:
     """Record that the person reads what others asked for, and return the filters of the list."""
-    filters = {"only": _filter_of(request) or "", "project": request.query.get("project", "")}
+    project = request.query.get("project", "")
+    known = {one.id for one in await list_organization_projects(request.app[VIEWS], viewer.organization_id)}
+    filters = {"only": _filter_of(request) or "", "project": project if project in known or not project else "unknown"}
     await record_read(request, viewer, "jobs", filters)
     return filters
 

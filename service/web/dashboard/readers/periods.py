@@ -16,6 +16,8 @@ from service.web.http.query_params import query_param
 
 DAYS = {"1": "Last day", "7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365": "Last year"}
 EVER = ""
+UNKNOWN = "unknown"
+"""Stands for a site that is not the organization's, so that no one's words come into the log by an address."""
 MAX_CURSOR = 18
 """Digits."""
 
@@ -71,7 +73,8 @@ async def filters_of(request: web.Request, viewer: Member, *, days: str) -> Filt
     """Return what the query chooses; ``days`` where it chooses none. A value that is no choice counts as none."""
     chosen = choice(request, "days", (*DAYS, "all"), days)
     projects = await list_organization_projects(request.app[VIEWS], viewer.organization_id)
-    return Filters(EVER if chosen == "all" else chosen, query_param(request, "site") or "", projects)
+    site = choice(request, "site", [project.domain for project in projects], UNKNOWN)
+    return Filters(EVER if chosen == "all" else chosen, site if query_param(request, "site") else "", projects)
 
 
 def choice(request: web.Request, name: str, choices: Sequence[str], default: str = "") -> str:

@@ -4,6 +4,8 @@ A link is exchanged by a form that the person sends, so that neither a program t
 another website signs anyone in by opening one.
 """
 
+from collections.abc import Mapping
+
 from aiohttp import hdrs, web
 
 from eventstore import Metadata
@@ -52,15 +54,16 @@ async def show_sign_in(request: web.Request) -> web.Response:
 async def exchange_link(request: web.Request) -> web.Response:
     """Sign in with the secret of a link, or with the whole link as it was printed."""
     require_same_origin(request)
-    form = await read_form(request, max_bytes=SMALL_FORM_BYTES)
+    form: Mapping[str, str] = {}
     try:
         require_sign_in_by(request)
+        form = await read_form(request, max_bytes=SMALL_FORM_BYTES)
         link = form.get("link", "").rpartition("#")[2]
         return await begin_session(request, person_of_link(link), "link", link=link, next_path=form.get("next", ""))
     except ServiceError as error:
         if "text/html" not in request.headers.get(hdrs.ACCEPT, ""):
             raise
-        return sign_in_page(request, error=error, next_path=form.get("next", ""))
+        return sign_in_page(request, error=error, next_path=form.get("next"))
 
 
 @routes.post("/sign-out")

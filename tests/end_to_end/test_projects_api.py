@@ -46,7 +46,7 @@ async def indexed(http, service, domain):
 
 
 async def test_uploaded_archive_becomes_an_indexed_site(http, service, other):
-    url = f"{service.url}/v2/projects/upload?name=Uploaded"
+    url = f"{service.url}/v2/uploads?name=Uploaded"
     async with http.post(url, data=zipped(), headers=service.admin) as answer:
         made = (await answer.json())["project"]
         assert (answer.status, made["domain"]) == (201, "uploaded")
@@ -74,7 +74,7 @@ async def test_lists_are_paged_and_the_organizations_own(http, service, other):
 
 
 async def test_bad_uploads_are_refused_with_the_reason(http, service):
-    url = f"{service.url}/v2/projects/upload?name=Bad"
+    url = f"{service.url}/v2/uploads?name=Bad"
     for content, code in ((b"no archive", "bad_archive"), (zipped({"../evil.md": "x"}), "bad_archive")):
         async with http.post(url, data=content, headers=service.admin) as answer:
             assert (answer.status, (await answer.json())["code"]) == (400, code)

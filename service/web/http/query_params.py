@@ -52,6 +52,14 @@ def id_cursor(request: web.Request) -> str | None:
     return cursor
 
 
+def text_cursor(request: web.Request, *, most: int = 100) -> str:
+    """Return the query's cursor where it is a text of at most so many characters; empty for none. Raise Invalid."""
+    cursor = query_param(request, "cursor") or ""
+    if len(cursor) > most:
+        raise bad_query("cursor", NOT_A_CURSOR)
+    return cursor
+
+
 def number_cursor(request: web.Request, *, least: int = 0, most: int = MAX_CURSOR) -> int | None:
     """Return the query's cursor where it is a whole number. Raise Invalid."""
     cursor = query_param(request, "cursor")

@@ -38,7 +38,7 @@ routes = Routes()
     "Read a source of an answer",
     {200: Answer("The cited lines and some around them.", PassageView, example=PASSAGE_EXAMPLE)},
     description="As they were at the commit that the answer was made from.",
-    errors={404: ("thread_not_found", "source_not_found")},
+    errors={404: ("thread_not_found", "source_not_found", "not_found")},
 )
 async def show_source(request: web.Request) -> web.Response:
     organization_id = (await admin_key(request)).state.organization_id

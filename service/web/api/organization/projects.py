@@ -22,7 +22,7 @@ from service.web.api.operations import Answer, Parameter, Routes, cursor_paramet
 from service.web.http.access import admin_key, project_for
 from service.web.http.app_keys import GUARDED_PROJECTS, UPLOADS, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
-from service.web.http.query_params import query_param, whole_param
+from service.web.http.query_params import query_param, text_cursor, whole_param
 
 LISTED, MAX_LISTED = 20, 100
 PROJECT_EXAMPLE = {
@@ -164,7 +164,7 @@ async def show_organization(request: web.Request) -> web.Response:
 async def show_projects(request: web.Request) -> web.Response:
     key = await admin_key(request)
     limit = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED)
-    after = query_param(request, "cursor") or ""
+    after = text_cursor(request)
     rows = await list_projects_of(request.app[VIEWS], key.state.organization_id, after=after, limit=limit + 1)
     shown = tuple(_public(row) for row in rows[:limit])
     return json_response(ProjectList(shown, shown[-1].domain if len(rows) > limit else None))
@@ -202,7 +202,7 @@ async def create_project(request: web.Request) -> web.Response:
 
 @routes.operation(
     "POST",
-    "/v2/projects/upload",
+    "/v2/uploads",
     "uploadProject",
     "Projects",
     "Create a project from a zip archive",

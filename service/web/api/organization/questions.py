@@ -1,7 +1,7 @@
 """Readers of an organization: their questions, conversations, gaps and sums, over all of its projects."""
 
 import asyncio
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import msgspec
 from aiohttp import web
@@ -126,7 +126,7 @@ routes = Routes()
             example="unanswered",
         ),
         Parameter("rating", "Only questions whose answer was rated so.", Rating, example="down"),
-        Parameter("caller", "Only questions from this kind of client.", Caller, example="web"),
+        Parameter("caller", "Only questions from this kind of client.", Literal[CALLERS], example="web"),
     ),
 )
 async def list_questions(request: web.Request) -> web.Response:

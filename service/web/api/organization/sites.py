@@ -19,7 +19,7 @@ from service.web.api.organization.projects import CURSOR, LIMIT, LISTED, MAX_LIS
 from service.web.http.access import admin_key, site_not_found
 from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, SITE_REPORTS, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
-from service.web.http.query_params import query_param, whole_param
+from service.web.http.query_params import text_cursor, whole_param
 
 SITE_EXAMPLE = {
     "domain": "guide",
@@ -93,7 +93,7 @@ routes = Routes()
 async def show_sites(request: web.Request) -> web.Response:
     key = await admin_key(request)
     limit = whole_param(request, "limit", LISTED, least=1, most=MAX_LISTED)
-    after = query_param(request, "cursor") or ""
+    after = text_cursor(request)
     rows = await list_sites_of(request.app[VIEWS], key.state.organization_id, after=after, limit=limit + 1)
     shown = tuple(row.view for row in rows[:limit])
     return json_response(SiteList(shown, shown[-1].domain if len(rows) > limit else None))

@@ -66,7 +66,10 @@ class WebhookBody(Struct, rename="camel"):
             description="Where to send to: https, on the public internet, without credentials and fragment.",
         ),
     ]
-    events: Annotated[tuple[JobEventName, ...] | None, described("The events to send; all when not given.")] = None
+    events: Annotated[
+        Annotated[tuple[JobEventName, ...], Meta(min_length=1)] | None,
+        described("The events to send; all when not given."),
+    ] = None
     project_id: Annotated[str | None, described("Only of this project's jobs; of all when not given.")] = None
 
 

@@ -53,7 +53,7 @@ def id_cursor(request: web.Request) -> str | None:
 
 
 def text_cursor(request: web.Request, *, most: int = 100) -> str:
-    """Return the query's cursor where it is a text of at most so many characters; empty for none. Raise Invalid."""
+    """Return the query's cursor where it is a text of at most ``most`` characters; empty for none. Raise Invalid."""
     cursor = query_param(request, "cursor") or ""
     if len(cursor) > most:
         raise bad_query("cursor", NOT_A_CURSOR)

@@ -8,8 +8,8 @@ They have no access to this machine, so what they name is bounded where the oper
   anywhere. For the same reason a project that goes to another address needs its token entered again.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -132,13 +132,9 @@ class GuardedProjects:
         )
         if not new.token:
             return await create_project(self.store, self.views, self.docs, self.code_hosts, settings, metadata)
-        token_id = await self._keep(new.token)
-        settings = replace(settings, token_id=token_id)
-        try:
+        async with self._kept(new.token) as token_id:
+            settings = replace(settings, token_id=token_id)
             return await create_project(self.store, self.views, self.docs, self.code_hosts, settings, metadata)
-        except BaseException as error:
-            await self._forget_unless_recorded(token_id, error)
-            raise
 
     async def change(self, project_id: str, edit: ProjectEdit, metadata: Metadata) -> CheckedProject:
         """Change a project. Raises as ``change_project``, Forbidden and Unavailable."""
@@ -170,16 +166,11 @@ class GuardedProjects:
             raise Invalid("A website is read as any visitor reads it, without a token. Leave the token out.")
         repository, api_url = change.repository or before.repository, change.api_url or before.api_url
         self._require_encrypted(edit.token, repository, api_url)
-        token_id = await self._keep(edit.token)
-        change = replace(change, token_id=token_id, git_token_env="", github_app_id="", github_app_key_env="")
-        try:
+        async with self._kept(edit.token) as token_id:
+            change = replace(change, token_id=token_id, git_token_env="", github_app_id="", github_app_key_env="")
             done = await change_project(self.store, self.docs, self.code_hosts, project_id, change, metadata)
-        except BaseException as error:
-            await self._forget_unless_recorded(token_id, error)
-            raise
         if before.token_id:
-            with suppress(EventStoreError):  # a later start forgets it
-                await self.secrets.forget_secret(before.token_id)
+            await self._forget(before.token_id)
         return done
 
     def _with_address(self, change: ChangeProject, edit: ProjectEdit, before: ProjectSettings) -> ChangeProject:
@@ -256,10 +247,21 @@ class GuardedProjects:
         await self.secrets.keep_secret(token_id, token)
         return token_id
 
-    async def _forget_unless_recorded(self, token_id: str, error: BaseException) -> None:
-        if not isinstance(error, OutcomeUnknown):
-            with suppress(EventStoreError):  # a later start forgets it
-                await self.secrets.forget_secret(token_id)
+    @asynccontextmanager
+    async def _kept(self, token: str) -> AsyncIterator[str]:
+        """Keep a token for the block that records it, and give its id; forget it where the block recorded nothing."""
+        token_id = await self._keep(token)
+        try:
+            yield token_id
+        except OutcomeUnknown:
+            raise
+        except BaseException:
+            await self._forget(token_id)
+            raise
+
+    async def _forget(self, token_id: str) -> None:
+        with suppress(EventStoreError):  # a later start forgets it
+            await self.secrets.forget_secret(token_id)
 
 
 async def forget_unused_tokens(secrets: Secrets, used: Sequence[str], now_: datetime) -> None:

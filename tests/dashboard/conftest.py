@@ -137,34 +137,18 @@ async def browser(url: str, cookie: str = "") -> AsyncIterator[aiohttp.ClientSes
         yield session
 
 
-@pytest.fixture
-async def operator(service: Service, people: People) -> AsyncIterator[aiohttp.ClientSession]:
-    async with browser(service.url, people.cookies["operator"]) as client:
-        yield client
+def client_of(name: str):
+    """The fixture of a signed-in person's browser."""
+
+    @pytest.fixture(name=name)
+    async def client(service: Service, people: People) -> AsyncIterator[aiohttp.ClientSession]:
+        async with browser(service.url, people.cookies[name]) as session:
+            yield session
+
+    return client
 
 
-@pytest.fixture
-async def owner(service: Service, people: People) -> AsyncIterator[aiohttp.ClientSession]:
-    async with browser(service.url, people.cookies["owner"]) as client:
-        yield client
-
-
-@pytest.fixture
-async def editor(service: Service, people: People) -> AsyncIterator[aiohttp.ClientSession]:
-    async with browser(service.url, people.cookies["editor"]) as client:
-        yield client
-
-
-@pytest.fixture
-async def viewer(service: Service, people: People) -> AsyncIterator[aiohttp.ClientSession]:
-    async with browser(service.url, people.cookies["viewer"]) as client:
-        yield client
-
-
-@pytest.fixture
-async def outsider(service: Service, people: People) -> AsyncIterator[aiohttp.ClientSession]:
-    async with browser(service.url, people.cookies["outsider"]) as client:
-        yield client
+operator, owner, editor, viewer, outsider = map(client_of, ("operator", "owner", "editor", "viewer", "outsider"))
 
 
 @pytest.fixture

@@ -3,15 +3,6 @@
 It knows nothing of what its events mean.
 """
 
-from eventstore.chain import (
-    GENESIS,
-    Checkpoint,
-    Verified,
-    event_hash,
-    log_id_in,
-    sign_checkpoint,
-    verify_checkpoint,
-)
 from eventstore.codec import Codec, Upcaster
 from eventstore.decider import CommandId, Decider, Executed, Loaded, execute, load, plan
 from eventstore.errors import (
@@ -36,12 +27,24 @@ from eventstore.errors import (
     lacks_memory,
 )
 from eventstore.events import DEFAULT_METADATA, Append, Appended, Metadata, NewEvent, RecordedEvent, new_event_id
-from eventstore.log_times import position_at
+from eventstore.log.chain import (
+    GENESIS,
+    Checkpoint,
+    Verified,
+    event_hash,
+    log_id_in,
+    sign_checkpoint,
+    verify_checkpoint,
+)
+from eventstore.log.stored import StoredEvent
+from eventstore.log.times import position_at
+from eventstore.log.witnesses import Loss, Witness
+from eventstore.place import FilePlace, LogPlace
 from eventstore.projections import ProjectionStatus, Views
-from eventstore.sqlite.continuity import Loss, Witness, find_loss, not_held, witnesses_in_views
+from eventstore.sqlite.continuity import find_loss, not_held, witnesses_in_copy, witnesses_in_views
 from eventstore.sqlite.missing_keys import damaged_texts, subjects_without_keys
 from eventstore.sqlite.sqlite_store import SQLiteEventStore
-from eventstore.sqlite.stored import StoredEvent, log_id_of, stored_events
+from eventstore.sqlite.stored import log_id_of, stored_events
 from eventstore.sqlite.verification import verify
 from eventstore.sqlite.view_file import Projection, damage_mark
 from eventstore.sqlite.wal_size import LogBounds
@@ -61,10 +64,12 @@ __all__ = [
     "EventStore",
     "EventStoreError",
     "Executed",
+    "FilePlace",
     "Folded",
     "InvalidEvent",
     "Loaded",
     "LogBounds",
+    "LogPlace",
     "Loss",
     "Metadata",
     "NewEvent",
@@ -112,5 +117,6 @@ __all__ = [
     "subjects_without_keys",
     "verify",
     "verify_checkpoint",
+    "witnesses_in_copy",
     "witnesses_in_views",
 ]

@@ -7,7 +7,7 @@ called on the event loop, except where a docstring says so.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from eventstore.batch import Batch
+from eventstore.appending.batch import Batch
 from eventstore.events import Append
 from eventstore.vault import Vault
 
@@ -22,6 +22,9 @@ class LogReader(Protocol):
 
     def head(self) -> int:
         """Return the last position; 0 for an empty log."""
+
+    def size(self) -> int:
+        """Return what the log takes where it is kept, with its indexes, in bytes."""
 
     def first_metadata(self) -> bytes:
         """Return the metadata of the log's first event as stored; empty for an empty log."""
@@ -109,6 +112,10 @@ class Backend(Protocol):
     @property
     def writer(self) -> LogWriter | None:
         """None in a log that was opened for reading."""
+
+    @property
+    def away(self) -> str | None:
+        """Why the storage does not answer, while a copy of it is read; None while it does, and where there is none."""
 
     def read(self, work: Callable[[LogReader], T]) -> T:
         """Call a function with the calling thread's own reader.

@@ -17,10 +17,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from eventstore.append_queue import AppendQueue
+from eventstore.appending.append_queue import AppendQueue
+from eventstore.appending.batch import Batch
+from eventstore.appending.validation import check_stream
 from eventstore.backend import Backend, LogReader, Rows
-from eventstore.batch import Batch
-from eventstore.chain import log_id_in
 from eventstore.codec import Codec
 from eventstore.errors import (
     EventStoreError,
@@ -32,12 +32,12 @@ from eventstore.errors import (
     StoreUnavailable,
 )
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
-from eventstore.log_rows import fold_rows, recorded_events
+from eventstore.log.chain import log_id_in
+from eventstore.log.rows import fold_rows, recorded_events
 from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
 from eventstore.tail import ALL, Key, Tail, category_of
 from eventstore.threads import ReaderThreads
-from eventstore.validation import check_stream
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -49,6 +49,8 @@ FOLLOW_TRIES, FOLLOW_SECONDS = 8, 0.25
 """Reads of a follower, and the pause between two, before it raises that the log is unavailable."""
 FOLDED_PAGE = 2_000
 """Events folded at once: a few milliseconds of a reading thread."""
+UNKNOWN = b"?"
+"""In place of a key's id."""
 RETRY_SECONDS = 0.025
 """After the tail could not be brought up to date."""
 
@@ -112,6 +114,10 @@ class CoreEventStore:
     def trouble(self) -> str | None:
         return None if self._appends is None else self._appends.trouble
 
+    @property
+    def away(self) -> str | None:
+        return self._backend.away
+
     async def check_writable(self) -> None:
         appends = self._writable()
         await asyncio.to_thread(self._backend.check_writable)
@@ -139,6 +145,10 @@ class CoreEventStore:
 
     def hold(self, reason: str) -> None:
         self._held = reason
+
+    @property
+    def held(self) -> str | None:
+        return self._held
 
     async def erase(self, subject: str) -> None:
         self._check_open()
@@ -228,25 +238,39 @@ class CoreEventStore:
         def fold(reader: LogReader) -> tuple[Folded[S], bool, bytes | None]:
             before = folded
             self._vault.refresh()
-            key = self._vault.find(stream)
-            if kept is not None and before.version == 0 and kept.key_id == (None if key is None else key.id):
+            key_id, _ = self._key_id(stream)
+            if kept is not None and before.version == 0 and kept.key_id == key_id:
                 before = Folded(kept.state, kept.version, kept.position, kept.damaged)
             rows = reader.folded(stream, after=before.version, limit=FOLDED_PAGE)
             self._vault.refresh()  # after the rows are chosen: a key is older than the events it is for
             state, version, damaged = fold_rows(rows, stream, before.version, self._vault, codec, evolve, before.state)
-            key = self._vault.find(stream)
+            key_id, is_certain = self._key_id(stream)
             position = before.position if version == before.version else 0
             is_all = version < before.version + FOLDED_PAGE
             if is_all and position == 0 and version > after_version:
                 position = reader.position_of(stream, version)
-            return Folded(state, version, position, before.damaged or damaged), is_all, None if key is None else key.id
+            return (
+                Folded(state, version, position, before.damaged or damaged),
+                is_all,
+                key_id if is_certain else UNKNOWN,
+            )
 
         while not is_all:
             folded, is_all, key_id = await self._readers.run(fold)
-        if after_version == 0:
+        if after_version == 0 and key_id != UNKNOWN:
             snapshot = Snapshot(initial, folded.state, folded.version, folded.position, key_id, folded.damaged)
             self._snapshots.put(where, snapshot, dropped=dropped)
         return folded
+
+    def _key_id(self, stream: str) -> tuple[bytes | None, bool]:
+        """Return the id of a stream's key, if it has one; and whether that is certain: a vault may be away, and who
+        folds a stream without sealed texts need not wait for it.
+        """
+        try:
+            key = self._vault.find(stream)
+        except StoreUnavailable:
+            return None, False
+        return None if key is None else key.id, True
 
     async def read_all(
         self, *, after: int = 0, category: str | None = None, limit: int = 1000, backwards: bool = False
@@ -280,6 +304,10 @@ class CoreEventStore:
     async def head(self) -> int:
         self._check_open()
         return await self._readers.run(lambda reader: reader.head())
+
+    async def size(self) -> int:
+        self._check_open()
+        return await self._readers.run(lambda reader: reader.size())
 
     async def log_id(self) -> str:
         self._check_open()
@@ -326,7 +354,7 @@ class CoreEventStore:
                     try:
                         page, position = await self._page_after(position, category, stream)
                     except StoreUnavailable:  # there is no free descriptor, say
-                        tries -= 1
+                        tries -= self.away is None  # else a copy is read, and what it lacks is waited for
                         if not tries:
                             raise
                         await asyncio.sleep(FOLLOW_SECONDS)

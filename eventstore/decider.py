@@ -110,18 +110,19 @@ async def execute(
         What ``decide`` and ``append`` raise.
     """
     stream = decider.stream(entity_id)
-    if stream not in _CONTENDED:
+    contended = asyncio.get_running_loop(), stream
+    if contended not in _CONTENDED:
         try:
             return await _execute(store, decider, entity_id, command, metadata, known, command_id, tries_left=1)
         except WrongExpectedVersion:
             known = None
-    lock = _CONTENDED.setdefault(stream, asyncio.Lock())
+    lock = _CONTENDED.setdefault(contended, asyncio.Lock())
     async with lock:
         return await _execute(store, decider, entity_id, command, metadata, known, command_id, tries_left=MAX_TRIES)
 
 
-_CONTENDED: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-"""Streams that several writers of this process want at once: each try of one would spoil those of all others."""
+_CONTENDED: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = WeakValueDictionary()
+"""Streams that several writers of one event loop want at once: each try of one would spoil those of all others."""
 
 
 async def _execute(

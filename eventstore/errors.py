@@ -97,5 +97,9 @@ class StoreForeign(StoreCorrupt):
     """The file belongs to another program."""
 
 
+class WrappingKeyMissing(StoreUnavailable):
+    """A key of the vault is wrapped under a wrapping key that is not here."""
+
+
 class StoreClosed(EventStoreError):
     """Used after close."""

@@ -61,6 +61,7 @@ class Views:
         self._waiting: list[_Waiting] = []
         self._head = 0
         self._failure: EventStoreError | None = None
+        self._waits = True
         self._is_closed = False
 
     @classmethod
@@ -88,8 +89,12 @@ class Views:
         return cls(path, store, runs, db, queries)
 
     @classmethod
-    async def open_to_read(cls, path: Path, store: EventStore, projections: Sequence[view_file.Projection]) -> Self:
+    async def open_to_read(
+        cls, path: Path, store: EventStore, projections: Sequence[view_file.Projection], *, away: str | None = None
+    ) -> Self:
         """Open a file that cannot be written, as it is: queries are answered, and nothing is kept up to date.
+
+        ``away``: why the log does not answer, of a file that can be written: no one waits for what it has not seen.
 
         Raises:
             StoreUnavailable and its kinds, StoreCorrupt: about the file, or it was made by another version.
@@ -105,6 +110,8 @@ class Views:
             raise
         views = cls(path, store, runs, db, queries)
         views._failure = StoreReadOnly(f"{path.name} cannot be written", file=path.name)
+        if away is not None:
+            views._failure, views._waits = StoreUnavailable(away), False
         return views
 
     async def __aenter__(self) -> Self:
@@ -193,6 +200,8 @@ class Views:
             StoreUnavailable: it cannot, because all of these have failed or the file cannot be written.
         """
         reached = self._reached(projections)
+        if not self._waits:
+            return
         if reached is None or reached < position:
             waiting = _Waiting(position, projections, asyncio.get_running_loop().create_future())
             self._waiting.append(waiting)

@@ -59,6 +59,10 @@ class EventStore(Protocol):
     def trouble(self) -> str | None:
         """Return why the last append of this process could not be stored; None when it was."""
 
+    @property
+    def away(self) -> str | None:
+        """Return why the log or its vault does not answer while a copy on this machine is read; None while they do."""
+
     async def check_writable(self) -> None:
         """Commit a change that changes nothing: once that works, there is no trouble any more.
 
@@ -110,6 +114,9 @@ class EventStore(Protocol):
     async def head(self) -> int:
         """Return the last position; 0 for an empty log."""
 
+    async def size(self) -> int:
+        """Return what the log takes where it is kept, with its indexes, in bytes; of its copy while it is away."""
+
     async def log_id(self) -> str:
         """Return the id that the first event gives the log; empty for an empty log, and for one older than ids."""
 
@@ -134,6 +141,10 @@ class EventStore(Protocol):
 
     def hold(self, reason: str) -> None:
         """Refuse each append from now on, with StoreLost; reading goes on."""
+
+    @property
+    def held(self) -> str | None:
+        """Return why each append is refused, since the log lost events; None while none is."""
 
     async def close(self) -> None:
         """Let the appends under way finish, then close; again does nothing."""

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TypeVar
 
+from eventstore.appending.batch import Batch
 from eventstore.backend import Backend, LogReader, LogWriter
-from eventstore.batch import Batch
 from eventstore.errors import StoreClosed
 from eventstore.events import Append
 

@@ -12,7 +12,7 @@ stream version and event id, so that a sealed text cannot be moved to another ev
 
 import os
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from struct import pack
 from typing import Protocol
 
@@ -132,6 +132,11 @@ class Secrets(Protocol):
 
     async def secret_names(self, *, before: datetime | None = None) -> Collection[str]:
         """Return the names of all secrets, or of those that were kept before a time."""
+
+
+def stamp(time: datetime) -> str:
+    """Return a time as a vault stores it."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _bound(stream: bytes, stream_version: int, event_id: bytes) -> bytes:

@@ -1,6 +1,9 @@
 """The event store, measured beside what one could write without it, and beside the eventsourcing library.
 
     scripts/bench eventstore [--json] [--events N] [--rounds N]
+    scripts/bench eventstore --store postgresql://… [--json] [--events N] [--rounds N]
+
+The second is ``scripts/bench postgres`` with that database: appends beside bare COPY and the library there.
 
 Ours and the rivals take turns, round by round, on the same disk: the sqlite3 module with msgspec and nothing else, on
 the same tables, indexes and durability; and the library (https://pypi.org/project/eventsourcing/) as it comes, on its
@@ -37,7 +40,7 @@ from bench_table import report
 from msgspec import Struct
 
 from eventstore import Codec, Decider, NewEvent, RecordedEvent, SQLiteEventStore, Views, load, verify
-from eventstore.chain import FORMAT
+from eventstore.log.chain import FORMAT
 
 WRITERS = 100
 SUBSCRIBERS = 1_000
@@ -617,10 +620,21 @@ def figure(value: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the event store.")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.add_argument("--events", type=int, default=1_000_000, help="in the log that is replayed")
+    parser.add_argument("--events", type=int, help="in the log that is replayed, or appended with --store")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--store", metavar="ADDRESS", help="a database in which schemas may be made")
+    parser.add_argument("--rivals", type=Path, help="the environment of the library, with --store")
     options = parser.parse_args()
-    rows, goals = measure(options.events // STREAM_EVENTS * STREAM_EVENTS, options.rounds)
+    if options.store:
+        import bench_postgres
+
+        bench_postgres.add_rivals(options.rivals or bench_postgres.ENVIRONMENT)
+        bench_postgres.run(
+            options.store, options.events or 10_000, options.rounds, as_json=options.json, name="eventstore"
+        )
+        return
+    events = (options.events or 1_000_000) // STREAM_EVENTS * STREAM_EVENTS
+    rows, goals = measure(events, options.rounds)
     report("eventstore", rows, goals, as_json=options.json)
 
 

@@ -31,10 +31,10 @@ from scripts.streaming_load import cpu_seconds
 from service.domain.access.usage import RequestAccepted
 from service.projections import all_projections
 from service.runtime.system import new_id
-from service.web.http.access import project_for, site_for
-from service.web.http.admission import Admission, AdmissionSettings
+from service.web.http.access.access import project_for, site_for
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.limits import ADMISSIONS, COUNTED, fields_of, metered_store
+from service.web.http.connections.admission import Admission, AdmissionSettings
+from service.web.http.connections.limits import ADMISSIONS, COUNTED, fields_of, metered_store
 from service.web.http.problems import REQUEST_ID
 
 CONNECTIONS = 16
@@ -165,7 +165,7 @@ async def costs(data: Path, project: str, domain: str, admin: str, assistant: st
         await Views.open(data / "views.db", store, all_projections()) as views,
     ):
         await views.catch_up()
-        admission = Admission(store, views, data, AdmissionSettings())
+        admission = Admission(store, views, b"secret", AdmissionSettings())
         await admission.load()
         tasks = [asyncio.create_task(run()) for _, run, _ in admission.workers()]
         app = web.Application()

@@ -30,9 +30,9 @@ import aiohttp
 
 from scripts.bench_table import report
 from scripts.streaming_rates import ENVIRONMENT, at, measure
+from service.main.process.serving import SWITCH_SECONDS
 from service.main.running import serving
-from service.main.serving import SWITCH_SECONDS
-from service.runtime.settings_file import load_settings
+from service.runtime.settings.settings_file import load_settings
 
 REPLIES = 200
 SLOW_SECONDS = 0.010

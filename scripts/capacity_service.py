@@ -25,8 +25,8 @@ from aiohttp.client_proto import ResponseHandler
 from scripts.streaming_load import MODEL
 from service.adapters.models import litellm_model
 from service.adapters.models.exchange import READ_BYTES
-from service.main.serving import serve
-from service.runtime.settings_file import load_settings
+from service.main.process.serving import serve
+from service.runtime.settings.settings_file import load_settings
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"

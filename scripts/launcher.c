@@ -6,7 +6,7 @@
 
    Whoever can write there can have us run what they like. So that folder and all above it must belong to root or to us
    and be writable by nobody else; otherwise, and where it cannot be written or may not hold programs, the program is
-   unpacked into a temporary folder of its own, at each start, which service/main/frozen.py deletes at the end.
+   unpacked into a temporary folder of its own, at each start, which service/main/process/frozen.py deletes at the end.
 
    A folder gets its name once it is complete. After a power cut, complete files can be empty or torn all the same: what
    was not checked since the machine started is checked against the checksums of the table below.
@@ -58,7 +58,7 @@ enum { Z_OK = 0, Z_STREAM_END = 1 };
 
 static const char MAGIC[16] = "docsmith-packed\n";
 static const char PROGRAM[] = "docsmith"; /* in the folder */
-static const char IN_USE[] = "docsmith-in-use"; /* locked while somebody runs from the folder: service/main/frozen.py */
+static const char IN_USE[] = "docsmith-in-use"; /* locked while somebody runs from the folder: service/main/process/frozen.py */
 static const char CHECKED[] = "docsmith-checked"; /* holds the boot id of the last check */
 
 struct trailer { /* the last bytes of the file; numbers as this processor writes them */

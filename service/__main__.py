@@ -26,7 +26,7 @@ if __name__ == "__main__":
 
     multiprocessing.freeze_support()  # does not return in a child of the single binary
     if getattr(sys, "frozen", False):
-        from service.main.frozen import prepare
+        from service.main.process.frozen import prepare
 
         prepare()
     main()

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-from service.main.children import preload_children
+from service.main.process.children import preload_children
 
 # No example has a deadline of its own: of the 200 ms that it would have (where the variable CI is not set), a loaded
 # machine may need more for one and less when it is tried again, which Hypothesis then calls a flaky test.

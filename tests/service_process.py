@@ -1,6 +1,7 @@
 """The service as its users run it: a process of its own, set up by its own command line.
 
-With DOCSMITH_BINARY it is the single binary that this variable names, else this tree's sources.
+With DOCSMITH_BINARY it is the single binary that this variable names, else this tree's sources. With
+DOCSMITH_TESTS_INSTANCES, a number, it is so many instances that share a log in PostgreSQL, behind a round robin.
 """
 
 import atexit
@@ -9,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,9 +20,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+from eventstore import LogPlace
+from service.integrity.log_place import log_place
 from tests.forked import Forked
 
 BINARY = os.environ.pop("DOCSMITH_BINARY", "")  # the service would take it for a setting that it does not know
+INSTANCES = int(os.environ.get("DOCSMITH_TESTS_INSTANCES") or "0")
 os.environ |= {"no_proxy": "127.0.0.1,localhost", "NO_PROXY": "127.0.0.1,localhost"}  # all that is asked is here
 FOREIGN = re.compile(r"DOCSMITH_|OTEL_|NOTIFY_SOCKET|WATCHDOG_|.*_API_KEY$")
 """Variables of whoever runs the tests that would make the service another one."""
@@ -49,6 +54,19 @@ def write_docs(folder: Path, docs: Mapping[str, str] = DOCS) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return folder
+
+
+def free_port() -> int:
+    """A port of this machine where nobody listens, for a server of this process or of another.
+
+    It stays bound to the end of the tests, so the system gives it to nobody who asks for any port. A server that names
+    it may listen there all the same, since it sets ``SO_REUSEADDR``, as every server does on Unix.
+    """
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    atexit.register(one.close)
+    return int(one.getsockname()[1])
 
 
 def begun(
@@ -171,6 +189,11 @@ class Service:
         return {**kept, **self.environment}
 
     @property
+    def place(self) -> LogPlace:
+        """Where its log is."""
+        return log_place(self.data, self._environment())
+
+    @property
     def admin(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.admin_key}"}
 
@@ -185,6 +208,12 @@ _FOLDERS: dict[tuple[tuple[tuple[str, bytes], ...], str, bool], Service] = {}
 
 @contextmanager
 def service_in(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Service]:
+    if INSTANCES:
+        from tests.instances import instances_in
+
+        with instances_in(folder, dict(environment or {})) as several:
+            yield several
+        return
     service = Service(folder / "data", dict(environment or {}))
     try:
         yield service

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.eventstore.cluster import MISSING, programs
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
@@ -19,3 +21,10 @@ def test_fault_loses_nothing_acknowledged(fault):
     found = json.loads(done.stdout)
     assert [(goal["name"], goal["measured"]) for goal in found["goals"]] == [(fault, "nothing")]
     assert found["rows"][0]["rounds"] == 1
+
+
+@pytest.mark.parametrize("fault", ["kill-instance", "pause-instance"])
+def test_fault_of_one_of_three_instances_loses_nothing(fault):
+    if programs() is None:
+        pytest.skip(MISSING)
+    test_fault_loses_nothing_acknowledged(fault)

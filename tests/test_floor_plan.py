@@ -14,13 +14,14 @@ ACCESS = {"service.integrity", "service.commands", "service.queries", "service.v
 MAY_IMPORT: dict[str, set[str]] = {
     "eventstore": set(),
     "service.domain": set(),
+    "service.sdk": set(),
     "service.runtime": {"service.domain"},
     "service.markup": LOW,
     "service.ports": {"service.domain"},
     "service.wire": {"service.domain"},
     "service.streams": {"service.domain", "eventstore"},
     "service.projections": {"service.streams", "service.domain", "eventstore"},
-    "service.integrity": {*LOW, "service.streams", "eventstore"},
+    "service.integrity": {*LOW, *LOG},
     "service.views": {"service.domain", "service.ports"},
     "service.queries": {*LOW, *LOG, "service.projections", "service.views"},
     "service.commands": {*LOW, *LOG, "service.queries", "service.views"},
@@ -28,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.agent": {*LOW, "service.retrieval", "service.markup", "service.ports"},
     "service.assistant": {*LOW, "service.retrieval", "service.markup", "service.ports"},
     "service.adapters": {*LOW, "service.markup", "service.ports"},
+    "service.adapters.postgres": {*LOW, "service.ports", "eventstore"},
     "service.workers": {
         *LOW, *LOG, *ACCESS, "service.agent", "service.assistant", "service.retrieval", "service.markup",
     },
@@ -43,6 +45,8 @@ ROOTS = {"service.main", "service.__main__", "service"}
 
 def package_of(module: str) -> str:
     parts = module.split(".")
+    if parts[:3] == ["service", "adapters", "postgres"]:
+        return "service.adapters.postgres"  # its tables are beside those of the event store, by the same functions
     return parts[0] if parts[0] == "eventstore" else ".".join(parts[:2])
 
 

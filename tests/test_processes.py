@@ -295,7 +295,7 @@ def test_without_memory_limits_nothing_runs_and_it_says_why():
 def test_fewer_open_files_allow_fewer_connections():
     fewer = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (600, 1200))"
     asked = (
-        "from service.main.listening import room_for; "
+        "from service.main.process.listening import room_for; "
         "print(room_for(5000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     assert program(fewer, asked).split()[-2:] == ["944", "1200"]

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from dulwich.repo import Repo
 
-from tests.end_to_end.scripted import free_port
-from tests.service_process import BINARY, PROGRAM
+from tests.service_process import BINARY, PROGRAM, free_port
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "scripts"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from service.main.reloading import changes
-from service.runtime.settings_shown import SINCE_START, SettingsReader, ShownSettings
+from service.main.process.reloading import changes
+from service.runtime.settings.settings_shown import SINCE_START, SettingsReader, ShownSettings
 
 
 def shown(file: Path) -> tuple[ShownSettings, SettingsReader]:

@@ -15,7 +15,7 @@ EDGES = {
     "service/runtime/processes.py": 4,
     "service/workers/indexing/indexer.py": 1,
     "service/workers/jobs/runner.py": 1,
-    "service/workers/replier.py": 1,
+    "service/workers/replies/replier.py": 1,
     "service/workers/reviews/schedule.py": 1,
     "service/workers/webhooks.py": 2,
 }

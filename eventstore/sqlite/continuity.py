@@ -1,11 +1,6 @@
-"""Whether a log still holds what it held before: its tail may have been cut off, or another one put in its place.
+"""Whether a log in a SQLite file still holds what it held before (witnesses.py).
 
-The chain cannot show that: what is left of a shortened log is sound (chain.py). But those that follow a log note how
-far they are, with the hash of the event there: each view in the file of the views, each signed checkpoint. And the WAL
-may hold transactions that SQLite does not see any more (wal.py). What neither shows is the loss of events that no view
-had applied yet: service/manual/log-format.md says how long that is.
-
-Read the witnesses before the log: it grows meanwhile, and must not seem to be behind.
+Its WAL may also hold transactions that SQLite does not see any more (wal.py).
 """
 
 import sqlite3
@@ -13,38 +8,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from msgspec import Struct
-
-from eventstore.chain import GENESIS
 from eventstore.errors import EventStoreError
+from eventstore.log.chain import GENESIS
+from eventstore.log.witnesses import Loss, Witness, loss_of
 from eventstore.sqlite import files
 from eventstore.sqlite.wal import has_lost_transactions
-
-
-class Witness(Struct, frozen=True):
-    """The state of the log at a position, as something outside of the log has noted it."""
-
-    name: str
-    """As in a sentence: ``the view jobs-1``."""
-    position: int
-    hash: bytes
-
-
-class Loss(Struct, frozen=True):
-    """A log is not what it was."""
-
-    witness: Witness | None
-    """The one that is furthest ahead of those that differ; None when only the WAL shows it."""
-    position: int
-    """The log's head as it is now; 0 for an empty log."""
-    hash: bytes
-    lost_from: int
-    """The first position whose event may be lost, or another one now."""
-
-    @property
-    def is_behind(self) -> bool:
-        """The log ends too early; else it holds another event at the position of the witness."""
-        return self.witness is None or self.position < self.witness.position
 
 
 def witnesses_in_views(path: Path) -> list[Witness]:
@@ -55,6 +23,16 @@ def witnesses_in_views(path: Path) -> list[Witness]:
     except (sqlite3.Error, EventStoreError):
         return []
     return [Witness(f"the view {name}", position, hash_) for name, position, hash_ in rows]
+
+
+def witnesses_in_copy(path: Path) -> list[Witness]:
+    """Return how far the copy of a log in another storage is, if there is one that can be read."""
+    try:
+        with closing(files.connect_offline(path)) as db:
+            rows = db.execute("SELECT position, hash FROM events ORDER BY position DESC LIMIT 1").fetchall()
+    except (sqlite3.Error, EventStoreError):
+        return []
+    return [Witness("the copy on this machine", position, hash_) for position, hash_ in rows]
 
 
 def find_loss(log: Path, witnesses: Sequence[Witness]) -> Loss | None:
@@ -75,10 +53,7 @@ def find_loss(log: Path, witnesses: Sequence[Witness]) -> Loss | None:
                 return None
         except sqlite3.Error as error:
             raise files.explained(error, log) from error
-    furthest = max(differ, key=lambda one: one.position, default=None)
-    agreed = max((one.position for one in witnesses if one not in differ), default=0)
-    is_forked = any(one.position <= position for one in differ)
-    return Loss(furthest, position, hash_, agreed + 1 if is_forked else position + 1)
+    return loss_of(position, hash_, witnesses, differ)
 
 
 def not_held(log: Path, witnesses: Sequence[Witness]) -> list[Witness]:

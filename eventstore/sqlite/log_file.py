@@ -19,10 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from eventstore.batch import Batch, Draft, Keys, Outcome, Row, obtain_keys, outcome_of_repeat
-from eventstore.chain import GENESIS
+from eventstore.appending.batch import Batch, Draft, Keys, Outcome, Row, obtain_keys, outcome_of_repeat
+from eventstore.appending.known_end import BEGINNING, KNOWN_STREAMS, LookFirst, look_first, time_of
 from eventstore.errors import DuplicateEventId, EventStoreError, OutcomeUnknown, StoreLost
 from eventstore.events import Append
+from eventstore.log.chain import GENESIS
 from eventstore.sqlite import files
 from eventstore.sqlite.log_reader import FileReader
 from eventstore.sqlite.wal_size import WalKeeper
@@ -42,8 +43,6 @@ _INSERT_NEXT = (
 """Only after the event that is expected there: else the stream is NULL, which the table refuses. INSERT with SELECT
 from the same table takes 2 µs more: SQLite keeps its rows in a temporary table first.
 """
-_KNOWN_STREAMS = 8_192
-_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 def open_log(
@@ -79,10 +78,6 @@ def open_log(
     return db
 
 
-class _LookFirst(Exception):
-    """The known state of the file may be old."""
-
-
 class FileWriter:
     """See LogWriter."""
 
@@ -92,7 +87,7 @@ class FileWriter:
         self._db, self._path, self._vault, self._clock, self._wal = db, path, vault, clock, wal
         self._reader = FileReader(db)
         self._data_version = -1
-        self._position, self._hash, self._recorded_at = 0, GENESIS, _BEGINNING
+        self._position, self._hash, self._recorded_at = 0, GENESIS, BEGINNING
         self._versions: dict[str, int] = {}
         self._is_ending = False
         """A statement that ends a transaction is under way."""
@@ -104,7 +99,7 @@ class FileWriter:
             if self._data_version != -1:
                 try:
                     return self._commit_at_once(appends, keys, wants_events)
-                except (sqlite3.IntegrityError, _LookFirst):
+                except (sqlite3.IntegrityError, LookFirst):
                     self._roll_back()
             try:
                 return self._commit(appends, keys, wants_events)
@@ -119,11 +114,7 @@ class FileWriter:
         except BaseException:
             self._roll_back()
             raise
-        return Batch(
-            [outcome for batch in batches for outcome in batch.outcomes],
-            [event for batch in batches for event in batch.events],
-            max(batch.last for batch in batches),
-        )
+        return Batch.joined(batches)
 
     def tidy(self) -> None:
         self._wal.tidy()
@@ -149,11 +140,11 @@ class FileWriter:
         Had another process written since, it would have taken the first position of these, and storing them would fail.
 
         Raises:
-            sqlite3.IntegrityError, _LookFirst: nothing was stored, for reasons to be found out.
+            sqlite3.IntegrityError, LookFirst: nothing was stored, for reasons to be found out.
         """
         draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
         before, previous = self._position, self._hash if self._position else None
-        outcomes = [draft.add(append, self._version_of, _look_first) for append in appends]
+        outcomes = [draft.add(append, self._version_of, look_first) for append in appends]
         rows = draft.rows
         if len(rows) == 1:
             self._end(_INSERT_NEXT, (*rows[0], previous))
@@ -172,7 +163,7 @@ class FileWriter:
             self._require_known_event()
             row = db.execute("SELECT position, hash, recorded_at FROM events ORDER BY position DESC LIMIT 1").fetchone()
             self._position, self._hash, recorded_at = row or (0, GENESIS, "")
-            self._recorded_at = _time_of(recorded_at)
+            self._recorded_at = time_of(recorded_at)
             self._versions.clear()
         draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
         before = self._position
@@ -199,7 +190,7 @@ class FileWriter:
         if draft.position > before:
             self._recorded_at = draft.now
         self._versions |= draft.versions
-        if len(self._versions) > _KNOWN_STREAMS:
+        if len(self._versions) > KNOWN_STREAMS:
             self._versions.clear()
         return Batch(outcomes, draft.events, draft.position if draft.position > before else 0)
 
@@ -241,17 +232,6 @@ class FileWriter:
 
     def _rows_of(self, stream: str, after: int, limit: int) -> Iterable[tuple[Any, ...]]:
         return self._reader.of_stream(stream, after=after, limit=limit)
-
-
-def _look_first(_append: Sequence[Append]) -> Outcome | None:
-    raise _LookFirst
-
-
-def _time_of(recorded_at: str) -> datetime:
-    try:
-        return datetime.fromisoformat(recorded_at).astimezone(UTC)
-    except (ValueError, OverflowError):  # in a log that was tampered with
-        return _BEGINNING
 
 
 def _may_be_stored(error: sqlite3.Error) -> bool:

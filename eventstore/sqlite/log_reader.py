@@ -28,6 +28,10 @@ class FileReader:
         (head,) = self._db.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
         return int(head)
 
+    def size(self) -> int:
+        (size,) = self._db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()
+        return int(size)
+
     def first_metadata(self) -> bytes:
         row = self._db.execute("SELECT CAST(metadata AS BLOB) FROM events WHERE position = 1").fetchone()
         return b"" if row is None else bytes(row[0])

@@ -84,6 +84,10 @@ class _Files:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
 
+    @property
+    def away(self) -> str | None:
+        return None
+
     def read(self, work: Callable[[LogReader], T]) -> T:
         try:
             reader: FileReader | None = getattr(self._local, "reader", None)

@@ -1,4 +1,4 @@
-"""Events as the log stores them, byte for byte: what a hash covers, for those who export or check it."""
+"""Events as a SQLite log stores them."""
 
 import json
 import sqlite3
@@ -6,38 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from msgspec import Struct
-
-from eventstore.chain import event_hash, log_id_in
+from eventstore.log.chain import log_id_in
+from eventstore.log.stored import COLUMNS, StoredEvent
 from eventstore.sqlite import files
-
-_COLUMNS = "position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash"
-
-
-class StoredEvent(Struct, frozen=True):
-    """The columns of a row, and the hash of the event before."""
-
-    position: int
-    stream: str
-    stream_version: int
-    id: str
-    type: str
-    schema_version: int
-    recorded_at: str
-    metadata: str
-    data: str
-    sealed: bytes | None
-    hash: bytes
-    previous_hash: bytes
-
-    def is_sound(self) -> bool:
-        """Return whether its hash is that of what is here."""
-        found = event_hash(
-            self.previous_hash, self.position, self.stream.encode(), self.stream_version, self.id.encode(),
-            self.type.encode(), self.schema_version, self.recorded_at.encode(), self.metadata.encode(),
-            self.data.encode(), self.sealed,
-        )  # fmt: skip
-        return found == self.hash
 
 
 def log_id_of(log: Path) -> str:
@@ -58,7 +29,7 @@ def stored_events(log: Path, positions: Sequence[int]) -> Iterator[StoredEvent]:
     with closing(files.connect_offline(log)) as db:
         try:
             rows = db.execute(
-                f"SELECT {_COLUMNS}, coalesce((SELECT hash FROM events AS before WHERE before.position ="  # noqa: S608
+                f"SELECT {COLUMNS}, coalesce((SELECT hash FROM events AS before WHERE before.position ="  # noqa: S608
                 " events.position - 1), zeroblob(32)) FROM events WHERE position IN (SELECT value FROM json_each(?))"
                 " ORDER BY position",
                 (json.dumps(list(positions)),),

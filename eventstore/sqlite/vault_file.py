@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from eventstore.errors import EventStoreError, StoreClosed, StoreReadOnly, StoreUnavailable, SubjectErased
 from eventstore.sqlite import files
-from eventstore.vault import KEPT, Key, new_key
+from eventstore.vault import KEPT, Key, new_key, stamp
 
 APPLICATION_ID = 0x45764B79
 """'EvKy'."""
@@ -209,7 +209,7 @@ class VaultFile:
         with self._lock:
             if before is None:
                 return self._secrets("name", "ORDER BY name")
-            return self._secrets("name", "WHERE created_at < ? ORDER BY name", _stamp(before))
+            return self._secrets("name", "WHERE created_at < ? ORDER BY name", stamp(before))
 
     def _secrets(self, column: str, clause: str, *values: str) -> list[Any]:
         if self._db is None:
@@ -241,11 +241,7 @@ class VaultFile:
         return StoreClosed("the vault is closed") if self._is_closed else files.explained(error, self._path)
 
     def _now(self) -> str:
-        return _stamp(self._clock())
-
-
-def _stamp(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="microseconds")
+        return stamp(self._clock())
 
 
 def _make_private(path: Path) -> None:

@@ -19,16 +19,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from eventstore.chain import GENESIS, NOT_SIGNED, ChainCheck, Checkpoint, Verified, log_id_in
 from eventstore.errors import EventStoreError, StoreCorrupt
+from eventstore.log.chain import GENESIS, Checkpoint, Verified
+from eventstore.log.stored import COLUMNS
+from eventstore.log.verifying import Verification
 from eventstore.sqlite import files
+from eventstore.sqlite.wal import has_first_page
 
 _TYPES = (
     "typeof(stream) = 'text' AND typeof(id) = 'text' AND typeof(type) = 'text' AND typeof(recorded_at) = 'text'"
     " AND typeof(metadata) = 'text' AND typeof(data) = 'text' AND typeof(sealed) <> 'text' AND typeof(hash) = 'blob'"
 )
 """A text that is turned into a blob has the same bytes and hash, but is not found by its value."""
-_COLUMNS = "position, stream, stream_version, id, type, schema_version, recorded_at, metadata, data, sealed, hash"
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite^_stat%' ESCAPE '^'"
 _LITESTREAM = {
     (
@@ -85,14 +87,13 @@ def verify(
             checking = _StructureCheck(path) if structure else None
             try:
                 db.text_factory = bytes  # as stored: it is what is hashed, and saves decoding
-                verified = _Verification(db, checkpoints, progress, _TYPES if checking is None else "1").run(
-                    from_position
-                )
+                source = _FileSource(db, _TYPES if checking is None else "1")
+                verified = Verification(source, checkpoints, progress).run(from_position)
             finally:
                 found = None if checking is None else checking.result()
             if found is not None and verified.is_sound:
                 # It looked at the values' types, too: if one of those is wrong, say where.
-                verified = _Verification(db, checkpoints, None, _TYPES).run(from_position)
+                verified = Verification(_FileSource(db, _TYPES), checkpoints, None).run(from_position)
         except sqlite3.DatabaseError as error:
             raise files.explained(error, path) from error
         except UnicodeDecodeError as error:  # of SQLite's message about a damaged schema
@@ -122,7 +123,7 @@ def _problem_of_file(db: sqlite3.Connection, path: Path, header: bytes) -> str |
     (version,) = db.execute("PRAGMA user_version").fetchone()
     migrations = files.scripts(files.LOG_MIGRATIONS)
     files.require_known(version, len(migrations), path)
-    if path.stat().st_size > _FIRST_PAGE:  # else all but the very beginning is still in the WAL
+    if path.stat().st_size > _FIRST_PAGE and not has_first_page(path):  # else the beginning is still in the WAL
         for at, constant in _HEADER.items():
             if header[at : at + len(constant)] != constant:
                 return f"byte {at} of the file, or one after it, is not what it must be"
@@ -161,85 +162,43 @@ class _StructureCheck:
         return self._found
 
 
-class _Verification:
-    def __init__(
-        self,
-        db: sqlite3.Connection,
-        checkpoints: Sequence[Checkpoint],
-        progress: Callable[[int, int], None] | None,
-        types: str,
-    ) -> None:
-        self._db, self._progress, self._types = db, progress, types
-        self._checkpoints_of_logs = [one for one in checkpoints if one.log]
-        self._checkpoints: dict[int, set[bytes]] = {}
-        for one in checkpoints:
-            self._checkpoints.setdefault(one.position, set()).add(one.hash)
-        self._chain = ChainCheck(self._checkpoints, self._version_before)
+class _FileSource:
+    """See LogSource; ``types`` is the expression for whether a row's values have the right types."""
 
-    def run(self, from_position: int) -> Verified:
-        last, last_hash = max(from_position, 1) - 1, GENESIS
-        if other_log := self._other_log():
-            return Verified(0, GENESIS, 1, other_log)
-        if last == 0:
-            (first,) = self._db.execute("SELECT min(position) FROM events").fetchone()
-            if first is not None and first < 1:
-                return Verified(0, GENESIS, first, "there are no positions before 1")
-        else:
-            row = self._db.execute("SELECT hash FROM events WHERE position = ?", (last,)).fetchone()
-            if row is None:
-                return Verified(0, GENESIS, last, "the event is missing")
-            (last_hash,) = row
-            if (other := self._other_before(from_position)) is not None:
-                return Verified(0, GENESIS, other, NOT_SIGNED)
-        start = last
-        while True:
-            rows, damage = self._page(last)
-            last, last_hash, problem = self._chain.check(rows, last, last_hash)
-            if problem := problem or damage:
-                return Verified(last, last_hash, last + 1, problem)
-            if not rows:
-                break
-            if self._progress is not None:
-                (head,) = self._db.execute("SELECT max(position) FROM events").fetchone()
-                self._progress(last, max(last, head))
-        missing = [position for position in self._checkpoints if position > max(start, last)]
-        if missing:
-            return Verified(last, last_hash, last + 1, f"the log ends before its checkpoint at {min(missing)}")
-        return Verified(last, last_hash)
+    def __init__(self, db: sqlite3.Connection, types: str) -> None:
+        self._db, self._types = db, types
 
-    def _other_log(self) -> str | None:
-        """Return what is wrong with a checkpoint that names a log; one without a name may be of any."""
-        ids = {one.log for one in self._checkpoints_of_logs}
-        if not ids:
-            return None
+    def first(self) -> int | None:
+        (first,) = self._db.execute("SELECT min(position) FROM events").fetchone()
+        return None if first is None else int(first)
+
+    def head(self) -> int:
+        (head,) = self._db.execute("SELECT max(position) FROM events").fetchone()
+        return int(head)
+
+    def first_metadata(self) -> bytes:
         row = self._db.execute("SELECT metadata FROM events WHERE position = 1").fetchone()
-        own = "" if row is None else log_id_in(row[0])
-        others = sorted(ids - {own})
-        return f"a checkpoint is of the log {others[0]}, and this is {own or 'one without an id'}" if others else None
+        return b"" if row is None else bytes(row[0])
 
-    def _other_before(self, from_position: int) -> int | None:
-        """Return the first position, of those not looked at otherwise, whose event is not the one that was signed."""
-        for position, signed in sorted(self._checkpoints.items()):
-            if position < from_position:
-                row = self._db.execute("SELECT hash FROM events WHERE position = ?", (position,)).fetchone()
-                if row is None or signed != set(row):
-                    return position
-        return None
+    def hash_at(self, position: int) -> bytes | None:
+        row = self._db.execute("SELECT hash FROM events WHERE position = ?", (position,)).fetchone()
+        return None if row is None else row[0]
 
-    def _version_before(self, stream: bytes, position: int, version: int) -> int:
-        if version == 1:
-            return 0
+    def position_of(self, stream: bytes, version: int) -> int | None:
         row = self._db.execute(
-            "SELECT position FROM events WHERE stream = ? AND stream_version = ?", (stream.decode(), version - 1)
+            "SELECT position FROM events WHERE stream = ? AND stream_version = ?", (stream.decode(), version)
         ).fetchone()
-        return version - 1 if row is not None and row[0] < position else 0
+        return None if row is None else int(row[0])
 
-    def _page(self, after: int, size: int = _PAGE) -> tuple[list[tuple[Any, ...]], str | None]:
+    def page(self, after: int) -> tuple[list[tuple[Any, ...]], str | None]:
+        return self._page(after, _PAGE)
+
+    def _page(self, after: int, size: int) -> tuple[list[tuple[Any, ...]], str | None]:
         """Return the next rows; if the file is damaged there, those before the damage, and SQLite's message."""
         try:
             # NOT INDEXED: in the table's own order, so that an index which hides a row cannot hide it from here.
             return self._db.execute(
-                f"SELECT {self._types}, {_COLUMNS} FROM events NOT INDEXED"  # noqa: S608 - our own text
+                f"SELECT {self._types}, {COLUMNS} FROM events NOT INDEXED"  # noqa: S608 - our own text
                 " WHERE position > ? ORDER BY position LIMIT ?",
                 (after, size),
             ).fetchall(), None

@@ -47,6 +47,23 @@ def has_lost_transactions(db: sqlite3.Connection, path: Path) -> bool:
     return False  # it is being written, by a process that sees all of it
 
 
+def has_first_page(path: Path) -> bool:
+    """Return whether SQLite takes a file's first page, with its header, from the WAL: after a power cut in the midst of
+    moving it over, the one in the file may be older than those behind it.
+
+    A connection of this process must have read the file already.
+    """
+    try:
+        seen = _seen_frames(path)
+        with path.with_name(f"{path.name}-wal").open("rb") as file:
+            (page,) = struct.unpack(">I", file.read(12)[8:])
+            size = _FRAME_HEADER + page
+            frames = (os.pread(file.fileno(), 4, _HEADER + number * size) for number in range(seen))
+            return any(frame == b"\0\0\0\1" for frame in frames)
+    except (FileNotFoundError, struct.error):
+        return False
+
+
 def index_descriptor(path: Path) -> int | None:
     """Return SQLite's own descriptor of the WAL's index of a file that a connection of this process has read; it stays
     open as long as that connection. None when there is none, or where descriptors cannot be listed.

@@ -23,19 +23,19 @@ from typing import Any
 
 from eventstore import Metadata, RecordedEvent
 from service.cli.runtime import Runtime
-from service.commands.jobs import NewJob, request_job
+from service.commands.jobs.jobs import NewJob, request_job
 from service.domain.jobs.decider import Message
 from service.domain.model import ToolCall, Usage
 from service.main.folder import open_runtime
-from service.main.listening import Address
-from service.main.reloading import CurrentModels
+from service.main.process.listening import Address
+from service.main.process.reloading import CurrentModels
+from service.main.process.serving import SWITCH_SECONDS
 from service.main.server import Server
-from service.main.serving import SWITCH_SECONDS
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, Model, ModelChunk, ModelEnd, ModelRequest
 from service.queries.projects import get_project
 from service.runtime.data_folder import only_server
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 from service.workers.instances import Instance
 
 FILES = 20
@@ -252,7 +252,7 @@ async def overhead(folder: Path, scratch: Path, jobs: int) -> tuple[list[dict[st
         models: Any = ScriptedModels(model)
         with only_server(data), Instance(data) as instance:
             async with open_runtime(data, Settings(), models) as runtime:
-                server = Server(runtime, instance, Address("http://localhost"), CurrentModels(models, 0))
+                server = Server(runtime, instance, Address("http://localhost"), CurrentModels(models, 0), b"secret")
                 await server.start()
                 server.announced.set()
                 gc.collect()

@@ -24,19 +24,19 @@ from scripts.agent.plays import PLAYS, Call, Play
 from scripts.agent.score import wrongs
 from service.agent.loop.window import BYTES_PER_TOKEN
 from service.cli.runtime import Runtime
-from service.commands.jobs import NewJob, request_job
+from service.commands.jobs.jobs import NewJob, request_job
 from service.domain.jobs.decider import Message
 from service.domain.model import ToolCall, Usage
 from service.main.folder import open_runtime
-from service.main.listening import Address
-from service.main.reloading import CurrentModels
+from service.main.process.listening import Address
+from service.main.process.reloading import CurrentModels
 from service.main.server import Server
 from service.ports.docs_source import Source
 from service.ports.model import AssistantMessage, ModelChunk, ModelEnd, ModelMessage, ModelRequest, ToolMessage
-from service.queries.jobs import find_job, slots_of
+from service.queries.jobs.jobs import find_job, slots_of
 from service.queries.projects import get_project
 from service.runtime.data_folder import only_server
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 from service.workers.instances import Instance
 
 TASKS = (*CASES, *MORE_CASES)
@@ -147,7 +147,7 @@ async def tasks(
     models: Any = ScriptedModels(player)
     with only_server(data), Instance(data) as instance:
         async with open_runtime(data, Settings(), models) as runtime:
-            server = Server(runtime, instance, Address("http://localhost"), CurrentModels(models, 0))
+            server = Server(runtime, instance, Address("http://localhost"), CurrentModels(models, 0), b"secret")
             await server.start()
             server.announced.set()
             for case in chosen:

@@ -42,7 +42,7 @@ from service.ports.model import Model, ModelChunk, ModelEnd, ModelRequest, Model
 from service.queries.projects import project_of_domain, source_of
 from service.queries.sites import get_site
 from service.retrieval.index.site_index import PAGES_FILE
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 from service.views.projects import ProjectView
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ WALK = """{{ with .File }}<a>{{ .Filename }}</a>{{ end }}
 
 
 def build(sample: Path, work: Path) -> BuiltSite:
-    folder = _program(work)
+    command = program(work)
     site = (work / "sites" / sample.name).resolve()
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(sample, site)
@@ -27,20 +27,20 @@ def build(sample: Path, work: Path) -> BuiltSite:
         (site / "layouts" / "_default" / f"{name}.html").write_text(text)
     (site / "layouts" / "partials").mkdir(exist_ok=True)
     (site / "layouts" / "partials" / "walk.html").write_text(WALK)
-    libraries = next(folder.glob("usr/lib/*/libsass.so*")).parent
-    run(["env", f"LD_LIBRARY_PATH={libraries}", folder / "usr/bin/hugo", "--source", site], work)
+    run([*command, "--source", site], work)
     return _gathered(site)
 
 
-def _program(work: Path) -> Path:
-    """Return the folder that the packages are unpacked in; nothing is installed."""
+def program(work: Path) -> list[str | Path]:
+    """Return the command that starts Hugo from where its packages are unpacked; nothing is installed."""
     folder = (work / "packages").resolve()
     if not (folder / "usr/bin/hugo").exists():
         folder.mkdir(parents=True, exist_ok=True)
         run(["apt-get", "download", *PACKAGES], folder)
         for package in sorted(folder.glob("*.deb")):
             run(["dpkg", "-x", package, folder], folder)
-    return folder
+    libraries = next(folder.glob("usr/lib/*/libsass.so*")).parent
+    return ["env", f"LD_LIBRARY_PATH={libraries}", folder / "usr/bin/hugo"]
 
 
 def _gathered(site: Path) -> BuiltSite:

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from scripts.outages.instances import kill_instance, pause_instance
 from scripts.outages.jobs import kill_jobs
 from scripts.outages.replies import kill_replies
 from scripts.outages.site import Count, Lost, Site, site
-from tests.end_to_end.scripted import free_port
+from tests.service_process import free_port
 
 Fault = Callable[[Path, int, random.Random, Count], None]
 
@@ -408,5 +409,7 @@ FAULTS: dict[str, Fault] = {
     "provider": provider_gone,
     "signals": signals,
     "read-only": read_only,
+    "kill-instance": kill_instance,
+    "pause-instance": pause_instance,
 }
 """By name; a docstring says what happens."""

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from scripts.outages.jobs import provider
 from scripts.outages.site import Count, Lost, Site, site
@@ -67,15 +68,21 @@ class Reader:
         self._thread: threading.Thread | None = None
 
     def ask(self) -> None:
-        message = {"id": "q", "role": "user", "content": QUESTION, "parts": [{"type": "text", "text": QUESTION}]}
-        self._read(self._path, json.dumps({"fp": "anonymous", "messages": [message], "id": self.chat}).encode())
+        body = {"fp": "anonymous", "messages": [self.message()], "id": self.chat}
+        self._read(self._path, json.dumps(body).encode())
+
+    @staticmethod
+    def message() -> dict[str, Any]:
+        return {"id": "q", "role": "user", "content": QUESTION, "parts": [{"type": "text", "text": QUESTION}]}
 
     def come_back(self) -> None:
         self._read(f"{self._path}/{self.chat}/stream", None)
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
+        """Return whether the reply or the connection has ended by then."""
         assert self._thread is not None
         self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _read(self, path: str, body: bytes | None) -> None:
         self.raw, self.status = b"", 0

@@ -15,7 +15,7 @@ from typing import TypeVar
 import structlog
 
 from service.domain.errors import Unavailable
-from service.ports.sessions import StoredSession
+from service.ports.shared.sessions import StoredSession
 
 log = structlog.get_logger()
 
@@ -39,6 +39,8 @@ _COLUMNS = "id, digest, person_id, method, browser, address, began_at, used_at"
 class SqliteSessions:
     """See SessionTable. The file is opened by the first call, on a thread."""
 
+    is_shared = False
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
@@ -58,11 +60,18 @@ class SqliteSessions:
         )  # fmt: skip
         await self._run(lambda db: _write(db, [("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)]))
 
-    async def update(self, used: Iterable[StoredSession], removed: Iterable[str]) -> None:
-        changes: list[tuple[str, tuple[str, ...]]] = [
-            ("UPDATE sessions SET used_at = ? WHERE id = ?", (one.used_at.isoformat(), one.id)) for one in used
-        ]
-        changes += [("DELETE FROM sessions WHERE id = ?", (one,)) for one in removed]
+    async def find(self, digest: str) -> StoredSession | None:
+        found = await self._run(lambda db: _read(db, "WHERE digest = ?", digest))
+        return found[0] if found else None
+
+    async def of_person(self, person_id: str) -> list[StoredSession]:
+        return await self._run(lambda db: _read(db, "WHERE person_id = ?", person_id))
+
+    async def update(self, used: Iterable[StoredSession], removed: Iterable[StoredSession]) -> None:
+        later = "UPDATE sessions SET used_at = max(used_at, ?) WHERE id = ?"
+        changes = [(later, (one.used_at.isoformat(), one.id)) for one in used]
+        gone = "DELETE FROM sessions WHERE used_at <= ? AND id = ?"
+        changes += [(gone, (one.used_at.isoformat(), one.id)) for one in removed]
         if changes:
             await self._run(lambda db: _write(db, changes))
 
@@ -114,8 +123,8 @@ def _opened(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _read(db: sqlite3.Connection) -> list[StoredSession]:
-    rows = db.execute(f"SELECT {_COLUMNS} FROM sessions").fetchall()  # noqa: S608  (ours)
+def _read(db: sqlite3.Connection, where: str = "", *values: str) -> list[StoredSession]:
+    rows = db.execute(f"SELECT {_COLUMNS} FROM sessions {where}", values).fetchall()  # noqa: S608  (ours)
     return [
         StoredSession(digest, one, person_id, method, browser, address, *map(datetime.fromisoformat, times))
         for one, digest, person_id, method, browser, address, *times in rows

@@ -128,6 +128,7 @@ class _Publication:
 
     async def _push(self, branch: str, commit: str) -> None:
         """Push the commit. When the answer is lost, look whether the server took it."""
+        await self._context.recorder.confirm()
         try:
             await self._docs.push(self._source, branch=branch, commit=commit)
         except Unavailable as lost:
@@ -154,6 +155,7 @@ class _Publication:
         mended = was_draft and not request.as_draft
         draft = True if unfinished else False if mended else None  # else a person's choice is left alone
         host, shown = self._context.host, None
+        await self._context.recorder.confirm()
         with depending_on("code_host"):
             if known is not None:
                 with suppress(NotFound, Conflict):  # merged or closed since the round began

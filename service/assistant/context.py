@@ -2,8 +2,9 @@
 
 Material could try to close its own tags and go on as if it were us. The tags carry a mark made from the reply's id,
 which is random and unknown to the authors of pages, selections and messages; it is removed from a text that holds it
-all the same. Passages are measured in tokens (``service.domain.tokens``), all else in characters; four of them are
-about a token of English, one or two of CJK text. Limits are for a usual window; ``ContextBudget`` makes them smaller.
+all the same. Passages are measured in tokens (``service.domain.texts.tokens``), all else in characters; four of them
+are about a token of English, one or two of CJK text. Limits are for a usual window; ``ContextBudget`` makes them
+smaller.
 
 The site owner's instructions are material as well, the first of all, and the rules state their rank: above documents
 and readers, below the rules.
@@ -23,8 +24,8 @@ from string import Template
 from msgspec.structs import replace
 
 from service.assistant.question import Exchange
+from service.domain.texts.tokens import SAFETY, tokens_in
 from service.domain.threads.threads import ContextItem
-from service.domain.tokens import SAFETY, tokens_in
 from service.markup.fences import without_fences
 from service.markup.languages.detection import NAMES
 from service.markup.suggestions import INFO

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.parsing import FILE, Options, command
@@ -13,6 +13,7 @@ from service.cli.sites import open_site
 from service.domain.errors import Invalid
 from service.queries.evaluation import Evaluation, Question, evaluate_site, parse_questions
 from service.queries.sites import list_sites
+from service.views.evaluation import CheckedEvaluationView
 
 MAX_FILE_BYTES, MAX_QUESTIONS = 64 * 1024 * 1024, 100_000
 SHOWN_MISSES = 50
@@ -51,8 +52,7 @@ async def evaluate(runtime: Runtime, options: Options, output: Output) -> int:
         for name, value in measured.items()
         if (least := getattr(options, f"min_{name}")) is not None and value < least
     )
-    report = replace(report, failed=failed)
-    output.result(report, _text(report))
+    output.result(CheckedEvaluationView(**asdict(report.view), failed=failed), _text(report))
     for reason in failed:
         failure(f"{reason}.")
     return FAILED if failed else DONE

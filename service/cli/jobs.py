@@ -12,8 +12,8 @@ from service.cli.audit.reading import one_line
 from service.cli.output import DONE, FAILED, NEEDS_INPUT, Output, failure, table
 from service.cli.parsing import COUNT, Choice, Group, Options, together
 from service.cli.projects import the_organization, the_project
-from service.cli.runtime import Runtime, is_served
-from service.commands.jobs import (
+from service.cli.runtime import Runtime
+from service.commands.jobs.jobs import (
     MAX_CONTEXT_CHARACTERS,
     NewJob,
     add_message,
@@ -21,8 +21,9 @@ from service.commands.jobs import (
     cancel_job,
     request_job,
     retry_job,
+    unarchive_job,
 )
-from service.commands.pull_requests import Verb, record_closed, require_hosted
+from service.commands.jobs.pull_requests import Verb, record_closed, require_hosted
 from service.domain.editor_forms import FORMS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
@@ -45,10 +46,10 @@ from service.domain.jobs.decider import (
     PullRequestUpdated,
     RoundStarted,
 )
-from service.queries.jobs import events_of, find_job, jobs_with_id_part, list_jobs, pull_request_of_job, slots_of
+from service.queries.jobs.jobs import events_of, find_job, jobs_with_id_part, list_jobs, pull_request_of_job, slots_of
 from service.queries.read_models import catch_up
 from service.runtime.system import cli_actor, now
-from service.views.jobs import JobView
+from service.views.jobs.jobs import JobView
 from service.wire.job_stream import public
 
 SHOWN_ID = 8
@@ -73,7 +74,9 @@ job = Group("job")
 
 
 organization_of_jobs = click.option(
-    "--organization", metavar="ID", help="the project of the job; needed for a part of an id when there are several"
+    "--organization",
+    metavar="ID",
+    help="the organization of the job; needed for a part of an id when there are several",
 )
 
 
@@ -115,7 +118,7 @@ async def create(runtime: Runtime, options: Options, output: Output) -> int:
         output.line(f"job {short_id(job.id)}\nbranch {job.branch}")
         return await _follow(runtime, job, output)
     output.result(job, f"job {short_id(job.id)}\nbranch {job.branch}\n{_how_to_follow(job)}")
-    _tell_when_not_served(runtime)
+    await _tell_when_not_served(runtime)
     return DONE
 
 
@@ -128,8 +131,8 @@ def _how_to_follow(job: JobView) -> str:
     return f"follow it with: docsmith job watch {short_id(job.id)}"
 
 
-def _tell_when_not_served(runtime: Runtime) -> None:
-    if not is_served(runtime.data):
+async def _tell_when_not_served(runtime: Runtime) -> None:
+    if not await runtime.is_served():
         failure(
             f"No service runs on {runtime.data}, so the job waits.",
             next_step=f"Start the service: docsmith serve --data {shlex.quote(str(runtime.data))}",
@@ -235,7 +238,7 @@ async def message(runtime: Runtime, options: Options, output: Output) -> int:
     await add_message(runtime.store, job.id, options.text, Metadata(actor=cli_actor()))
     what = "has the message" if job.status == "active" else "is active again"
     code = await _result(runtime, job.id, output, f"job {short_id(job.id)} {what}\n{_how_to_follow(job)}")
-    _tell_when_not_served(runtime)
+    await _tell_when_not_served(runtime)
     return code
 
 
@@ -263,7 +266,7 @@ async def retry(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
     await retry_job(runtime.store, job.id, Metadata(actor=cli_actor()))
     code = await _result(runtime, job.id, output, f"job {short_id(job.id)} is active\n{_how_to_follow(job)}")
-    _tell_when_not_served(runtime)
+    await _tell_when_not_served(runtime)
     return code
 
 
@@ -311,6 +314,19 @@ async def archive(runtime: Runtime, options: Options, output: Output) -> int:
     return await _result(runtime, job.id, output, f"job {short_id(job.id)} is archived")
 
 
+@job.command(
+    "unarchive",
+    does="unarchive a job: list it again",
+    more="For a job that is not archived it does nothing.",
+    examples=["job unarchive 0000beef"],
+)
+@_job_id
+async def unarchive(runtime: Runtime, options: Options, output: Output) -> int:
+    job = await the_job(runtime, options.id, options.organization)
+    await unarchive_job(runtime.store, job.id, Metadata(actor=cli_actor()))
+    return await _result(runtime, job.id, output, f"job {short_id(job.id)} is listed again")
+
+
 async def the_job(runtime: Runtime, named: str, organization: str | None) -> JobView:
     """Return the job with this id, else the only one of the organization whose id has these characters.
 
@@ -347,7 +363,7 @@ async def _result(runtime: Runtime, job_id: str, output: Output, text: str) -> i
 async def _follow(runtime: Runtime, created: JobView, output: Output) -> int:
     """With ``--json`` the document is printed at the job's end."""
     if created.status == "active":
-        _tell_when_not_served(runtime)
+        await _tell_when_not_served(runtime)
     shown = []
     async with aclosing(events_of(runtime.store, created, after=0)) as events:
         async for _, event in events:

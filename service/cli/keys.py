@@ -11,14 +11,14 @@ from service.cli.parsing import Choice, Group, Options, together
 from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
-from service.commands.keys import NewKey, change_key, create_key, revoke_key
+from service.commands.access.keys import NewKey, change_key, create_key, revoke_key
 from service.domain.access.keys import LIFETIMES_DAYS, SCOPES, ChangeKey
 from service.domain.errors import Invalid, NotFound
-from service.queries.keys import get_key, list_keys
+from service.queries.access.keys import get_key, list_keys
 from service.queries.read_models import catch_up
 from service.queries.sites import get_site
 from service.runtime.system import cli_actor, now
-from service.views.keys import KeyView
+from service.views.access.keys import KeyView
 
 key = Group("key")
 

@@ -29,8 +29,8 @@ from service.cli.runtime import Program
 from service.cli.setup.config import settings_of, sources_of
 from service.domain.errors import ServiceError
 from service.runtime.data_folder import UMASK, full_disk, make_data_folder, require_data_folder
-from service.runtime.settings import Settings
-from service.runtime.settings_shown import SettingsReader
+from service.runtime.settings.settings import Settings
+from service.runtime.settings.settings_shown import SettingsReader
 
 COMPLETE_VARIABLE = "_DOCSMITH_COMPLETE"
 """Set by what ``docsmith completion`` prints, when a shell asks what may follow."""
@@ -41,7 +41,7 @@ COMMANDS = {
     "project": ("projects:project", "create, change and list projects: a repository, its code host, its site"),
     "site": ("public_sites:site", "open a site to everyone, and see which are"),
     "login": ("people:login", "sign in to the dashboard in a browser, by a link that works once"),
-    "person": ("people:person", "add, list and remove the people who sign in"),
+    "person": ("people:person", "add, list, remove and erase the people who sign in"),
     "key": ("keys:key", "create, change, list and revoke API keys"),
     "index": ("sites:index", "index a site's newest commit now"),
     "search": ("sites:search", "search a site"),
@@ -49,9 +49,12 @@ COMMANDS = {
     "ask": ("threads:ask", "ask the assistant about a site"),
     "job": ("jobs:job", "give jobs to the agent and follow them"),
     "webhook": ("webhooks:webhook", "notify other services of jobs, and receive pushes"),
+    "apply": ("apply:apply_file", "create and change organizations, projects, keys and the rest as a file says"),
     "audit": ("audit.commands:audit", "check, sign, read, replay and export the log; erase from it"),
     "backup": ("operate.commands:backup", "copy everything into one file, while the service runs"),
     "restore": ("operate.restore:restore", "make a data folder from a backup, after a check"),
+    "store": ("operate.store:store", "copy the log to PostgreSQL and back"),
+    "vault": ("operate.vault:vault", "change and copy the keys that a vault in PostgreSQL is wrapped under"),
     "take-over": ("operate.take_over:take_over", "let a restored copy go on in place of the original"),
     "doctor": ("operate.doctor:examine", "find mistakes in the setup, and say how to correct them"),
     "health": ("operate.health:health", "check that the running service is ready"),
@@ -173,6 +176,10 @@ def _told(arguments: Sequence[str], program: Program) -> int:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on Ctrl-C ends the command in order
     try:
+        if any(f"DOCSMITH_{name}_FILE" in os.environ for name in ("STORE", "VAULT", "VAULT_SECRET")):
+            from service.integrity.log_place import read_address_files  # late: most folders have their log
+
+            read_address_files()
         return _run(called, options, output, program)
     except KeyboardInterrupt:
         if sys.stderr is not None and sys.stderr.isatty():
@@ -254,11 +261,24 @@ async def _work(called: Command, options: Options, output: Output, program: Prog
 @click.option("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
 @click.option("--port", type=PORT, help="the port to listen on, from 0 to 65535; 0 picks a free one (default: 8080)")
 @click.option(
+    "--store",
+    metavar="ADDRESS",
+    help="keep the log in PostgreSQL, as postgresql://USER@HOST/DATABASE; with a password only in DOCSMITH_STORE, "
+    "which every other command needs, too",
+)
+@click.option("--vault", metavar="ADDRESS", help="the database of the keys of encrypted text, or DOCSMITH_VAULT")
+@click.option(
     "--drill",
     is_flag=True,
     help="try a restored copy: builtin model, and nothing leaves the machine (no webhook, push, crawl or trace)",
 )
 async def serve(options: Options, _output: Output, program: Program, read_settings: Callable[[], Settings]) -> int:
+    for name, address in (("DOCSMITH_STORE", options.store), ("DOCSMITH_VAULT", options.vault)):
+        if address is not None:
+            from service.integrity.log_place import require_no_password  # late: only these options need it
+
+            require_no_password(address, name)
+            os.environ[name] = address  # for all that asks where the log is, child processes too
     await program.serve(options.data, read_settings(), SettingsReader(lambda: sources_of(options)), options.drill)
     return DONE
 

@@ -1,6 +1,7 @@
 """How commands answer: for people, or with ``--json`` one JSON document on standard output and nothing else."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ import msgspec
 
 DONE, FAILED, WRONG_USAGE, VERIFICATION_FAILED, NEEDS_INPUT = 0, 1, 2, 3, 4
 """Exit codes."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters besides tab and newline, and those that turn the direction of text."""
 
 
 class Unwritable(Exception):
@@ -83,8 +86,11 @@ def flush() -> None:
 
 
 def failure(message: str, *, next_step: str = "") -> None:
-    """One line on standard error, with what to do next."""
-    print(f"docsmith: {message}" + (f" {next_step}" if next_step else ""), file=sys.stderr, flush=True)
+    """One line on standard error, with what to do next. Control characters, such as those of a name in a file of
+    others, do not reach the terminal.
+    """
+    said = f"docsmith: {message}" + (f" {next_step}" if next_step else "")
+    print(_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", said), file=sys.stderr, flush=True)
 
 
 def note(message: str) -> None:

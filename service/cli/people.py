@@ -6,11 +6,11 @@ import click
 from msgspec import to_builtins
 
 from eventstore import Metadata
-from service.cli.output import DONE, Output, note, table
+from service.cli.output import DONE, WRONG_USAGE, Output, note, table
 from service.cli.parsing import Choice, Group, Options, command
 from service.cli.projects import the_organization
-from service.cli.runtime import Runtime, address_of_server, is_served
-from service.commands.people import (
+from service.cli.runtime import Runtime, address_of_server
+from service.commands.access.people import (
     NewPerson,
     add_first_operator,
     add_person,
@@ -19,16 +19,17 @@ from service.commands.people import (
     remove_person,
     set_operator,
 )
+from service.commands.erasures import erase_subject
 from service.domain.access.members import PERSON_NOT_FOUND, ROLES
 from service.domain.access.names import HTTPS_REQUIRED, Names, link_base
 from service.domain.access.people import LINK_MINUTES
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
+from service.queries.access.people import get_person, has_anyone_signed_in, list_members, list_people, people_by_email
 from service.queries.organizations import list_organizations
-from service.queries.people import get_person, has_anyone_signed_in, list_members, list_people, people_by_email
 from service.queries.read_models import catch_up
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 from service.runtime.system import cli_actor, user_name
-from service.views.people import PersonView
+from service.views.access.people import PersonView
 
 person = Group("person")
 
@@ -46,7 +47,7 @@ async def login(runtime: Runtime, options: Options, output: Output) -> int:
     output.result({"personId": who.id, "email": who.email, "link": link}, link)
     if not output.as_json:
         note(f"This signs in {who.email}, once, within {LINK_MINUTES} minutes.")
-        if not is_served(runtime.data):
+        if not await runtime.is_served():
             note(f"The service is not running: start it with docsmith serve --data {runtime.data}")
     return DONE
 
@@ -182,6 +183,26 @@ async def remove_person_(runtime: Runtime, options: Options, output: Output) -> 
     if not (options.operator or options.organization):
         await remove_person(runtime.store, runtime.views, row.id, metadata)
     output.result({"id": row.id, "removed": True}, f"removed {row.email}")
+    return DONE
+
+
+@person.command(
+    "erase",
+    does="remove a person, and erase their name and email address, for good",
+    more="They cannot be read any more, in any copy or backup. The log still says that there was a person, and what "
+    "they did. The last owner of an organization is erased once someone else is an owner.",
+    examples=["person erase ada@example.com", "person erase ada@example.com --yes"],
+)
+@click.argument("person", metavar="PERSON", help="by email or id")
+@click.option("--yes", is_flag=True, help="do it; without this, only say what would be done")
+async def erase_person(runtime: Runtime, options: Options, output: Output) -> int:
+    row = await _the_person(runtime, options.person)
+    if not options.yes:
+        text = f"would erase {row.email} ({row.id})\nnothing was erased: add --yes to do it"
+        output.result({"id": row.id, "erased": False}, text)
+        return WRONG_USAGE
+    await erase_subject(runtime.store, runtime.views, f"person-{row.id}", Metadata(actor=cli_actor()))
+    output.result({"id": row.id, "erased": True}, f"erased {row.id}")
     return DONE
 
 

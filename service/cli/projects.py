@@ -1,7 +1,6 @@
 """``docsmith organization`` and ``docsmith project``."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
@@ -14,7 +13,7 @@ from service.cli.output import DONE, Output, table, warning
 from service.cli.parsing import PLACE, Choice, Decorator, Group, Options, together
 from service.cli.runtime import Runtime
 from service.commands.organizations import create_organization
-from service.commands.projects import change_project, create_project
+from service.commands.projects import change_project, create_project, repository_from
 from service.domain.errors import Invalid, NotFound
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject
@@ -100,7 +99,7 @@ def _typed_contexts(options: Options, before: Sequence[ContextView] = ()) -> tup
         contexts[name] = ContextRepository(name, repository, ref, internal="://" not in repository)
     for text in options.context_token_env:
         name, variable = _assigned(text, "--context-token-env", "NAME=VARIABLE")
-        contexts[name] = replace(_named(contexts, name), token_env=variable)
+        contexts[name] = replace(_named(contexts, name), token_env=variable, token_id="")
     for name in options.context_public:
         contexts[name] = replace(_named(contexts, name), public=True)
     for name in options.context_internal:
@@ -198,6 +197,7 @@ async def list_organizations_(runtime: Runtime, _options: Options, output: Outpu
     metavar="NAME",
     help="whom each pull request asks for a review, a name or organization/team; repeatable",
 )
+@click.option("--site-url", metavar="URL", default="", help="where its pages are published, so that sources lead there")
 @_CONTEXTS
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create_project_(runtime: Runtime, options: Options, output: Output) -> int:
@@ -212,6 +212,7 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
         labels=options.label,
         reviewers=options.reviewer,
         contexts=_typed_contexts(options),
+        site_url=options.site_url,
         **_typed_access(options),
     )
     created = await create_project(
@@ -248,6 +249,10 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
 @click.option("--no-labels", is_flag=True, help="none from now on")
 @click.option("--reviewer", multiple=True, metavar="NAME", help="instead of those so far; repeatable")
 @click.option("--no-reviewers", is_flag=True, help="none from now on")
+@click.option("--site-url", metavar="URL", help='where its pages are published; "" where that is not known')
+@click.option(
+    "--max-cost-usd-day", type=float, metavar="X", help="the most that replies may cost in a day; 0: no bound"
+)
 @_CONTEXTS
 @click.option("--no-context", multiple=True, metavar="NAME", help="remove a context repository; repeatable")
 async def update_project_(runtime: Runtime, options: Options, output: Output) -> int:
@@ -261,6 +266,8 @@ async def update_project_(runtime: Runtime, options: Options, output: Output) ->
         labels=() if options.no_labels else options.label or None,
         reviewers=() if options.no_reviewers else options.reviewer or None,
         contexts=_typed_contexts(options, row.contexts),
+        site_url=options.site_url,
+        max_cost_usd_day=options.max_cost_usd_day,
         **_typed_access(options),
     )
     changed = await change_project(
@@ -313,7 +320,7 @@ def _cell(value: object) -> object:
 
 
 def _shown_context(context: ContextView) -> str:
-    marks = [f"token {context.token_env}"] if context.token_env else []
+    marks = [f"token {context.token_env}"] if context.token_env else ["token in the vault"] if context.token_id else []
     marks += ["public"] if context.public else []
     marks += ["internal"] if context.internal else []
     ref = f"#{context.ref}" if context.ref else ""
@@ -325,7 +332,7 @@ def _warn(row: ProjectView, warnings: Sequence[str]) -> None:
     """Print warnings on standard error, so that ``--json`` still prints one document."""
     has_token = bool(row.git_token_env or row.github_app_id)
     addresses = [*((row.repository, row.api_url) if has_token else ())]
-    addresses += [context.repository for context in row.contexts if context.token_env]
+    addresses += [context.repository for context in row.contexts if context.token_env or context.token_id]
     if unencrypted := {url for url in addresses if _is_unencrypted(url)}:
         warning(
             f"The token travels to {' and '.join(sorted(unencrypted))} unencrypted; use https:// if it is available."
@@ -376,9 +383,3 @@ async def the_project(runtime: Runtime, named: str | None) -> ProjectView:
     if len(rows) > 1:
         raise Invalid("There are several projects. Choose one with --project ID_OR_DOMAIN (docsmith project list).")
     return rows[0]
-
-
-def repository_from(text: str) -> str:
-    """A URL as it is; a path made absolute, for the service may run elsewhere."""
-    path = Path(text).expanduser()
-    return str(path.resolve()) if "://" not in text and path.exists() else text

@@ -1,4 +1,4 @@
-"""``docsmith site``: which sites may be asked without a key, and who pays for it."""
+"""``docsmith site``: which sites may be asked without a key, who pays for it, and how their widgets look."""
 
 from collections.abc import Mapping
 
@@ -7,33 +7,35 @@ from msgspec import to_builtins
 
 from eventstore import Metadata
 from service.cli.output import DONE, Output, table
-from service.cli.parsing import Group, Options
+from service.cli.parsing import Choice, Group, Options
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site, open_site
-from service.commands.sites import change_site_access
+from service.commands.sites import update_site as change_site
 from service.domain.errors import Invalid, NotFound
 from service.domain.sites import ChangeSiteAccess
+from service.domain.widget import FORMS, WidgetChange
 from service.queries.payments import payer, payment_of, remedy_of
 from service.queries.read_models import catch_up
 from service.queries.sites import get_site, list_sites, spent_on
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 from service.runtime.system import cli_actor, now
-from service.views.sites import PaymentView, SiteView
+from service.views.sites import PaymentView, SiteView, WidgetView
 
 site = Group("site")
 
 
 @site.command(
     "update",
-    does="open a site to everyone, or close it again",
-    more="A public site's assistant, search and pages answer without a key. The change takes effect at once, in a"
-    " running service, too.",
+    does="open a site to everyone, or close it again; change its widget",
+    more="A public site's assistant, search and pages answer without a key. The widget reads its settings when it is"
+    " opened; an empty value brings back its own. Changes take effect at once, in a running service, too.",
     examples=[
         "site update guide --public --origin https://docs.example.com",
         "site update guide --origin https://docs.example.com --origin 'https://*.preview.example.com'",
         "site update guide --private",
+        "site update guide --hand-off help@example.com --suggestion 'How do I start?' --accent '#0b6e4f'",
     ],
-    at_most_one=[("public", "private"), ("origin", "no_origins")],
+    at_most_one=[("public", "private"), ("origin", "no_origins"), ("suggestion", "no_suggestions")],
 )
 @click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
 @click.option("--public", is_flag=True, help="answer everyone, without a key")
@@ -45,6 +47,22 @@ site = Group("site")
     help="a website whose pages may ask without a key, instead of those so far; repeatable",
 )
 @click.option("--no-origins", is_flag=True, help="no website from now on: programs alone")
+@click.option("--title", metavar="TEXT", help="the heading of the widget")
+@click.option("--greeting", metavar="TEXT", help="the widget's first words")
+@click.option(
+    "--suggestion",
+    multiple=True,
+    metavar="TEXT",
+    help="a question that the widget offers, instead of those so far; repeatable",
+)
+@click.option("--no-suggestions", is_flag=True, help="offer no question from now on")
+@click.option(
+    "--hand-off",
+    metavar="ADDRESS",
+    help="a link or mail address where the widget's readers get more help; {threadId} in a link is the conversation",
+)
+@click.option("--form", type=Choice(FORMS), help="how the widget opens where a page's tag does not choose")
+@click.option("--accent", metavar="COLOR", help="the widget's colour, such as #0b6e4f")
 async def update_site(runtime: Runtime, options: Options, output: Output) -> int:
     before = await _the_site(runtime, options.domain)
     payment = await payment_of(runtime.models, runtime.settings.cost_bounds)
@@ -55,7 +73,15 @@ async def update_site(runtime: Runtime, options: Options, output: Output) -> int
         public=True if options.public else False if options.private else None,
         origins=() if options.no_origins else tuple(options.origin) or None,
     )
-    await change_site_access(runtime.store, options.domain, change, Metadata(actor=cli_actor()))
+    widget = WidgetChange(
+        options.title,
+        options.greeting,
+        suggestions=() if options.no_suggestions else tuple(options.suggestion) or None,
+        hand_off=options.hand_off,
+        form=options.form,
+        accent=options.accent,
+    )
+    await change_site(runtime.store, options.domain, change, widget, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     after = await _the_site(runtime, options.domain)
     said = "" if after != before else "It was so already.\n"
@@ -98,7 +124,11 @@ async def _show(runtime: Runtime, view: SiteView, payment: PaymentView, output: 
         restricted = 0
     spent = (await spent_on(runtime.store, view.domain, now())).usd
     values = {"restrictedPages": restricted, "payment": payment, "spentTodayUsd": spent}
-    lines = {**_lines(view, restricted, payment, runtime.settings), **({"today": f"{spent:.4f} USD"} if spent else {})}
+    lines = {
+        **_lines(view, restricted, payment, runtime.settings),
+        **({"today": f"{spent:.4f} USD"} if spent else {}),
+        **_widget_lines(view.widget),
+    }
     width = max(map(len, lines))
     text = "\n".join(f"{name.ljust(width)}  {value}" for name, value in lines.items())
     output.result({**to_builtins(view), **values}, said + text)
@@ -118,11 +148,25 @@ def _lines(view: SiteView, restricted: int, payment: PaymentView, settings: Sett
         "domain": view.domain,
         "access": "public: without a key",
         "readable": pages + hidden if view.commit else f"nothing yet: docsmith index {view.domain}",
+        "for agents": f"/sites/{view.domain}/llms.txt and /mcp/{view.domain}",
         "origins": ", ".join(view.origins) or "none: no web page may ask it, programs may",
         "limits": f"{_limit(limits.public_site_day)} questions a day, {_limit(limits.public_address_hour)} an hour from"
         f" an address, {_limit(limits.public_searches_minute)} searches a minute",
         "paid by": payer(payment),
     }
+
+
+def _widget_lines(widget: WidgetView) -> Mapping[str, str]:
+    """Return the widget's settings that are not its own, by the names of their options."""
+    chosen = {
+        "title": widget.title,
+        "greeting": widget.greeting,
+        "suggestions": " | ".join(widget.suggestions),
+        "hand-off": widget.hand_off,
+        "form": "" if widget.form == FORMS[0] else widget.form,
+        "accent": widget.accent,
+    }
+    return {name: value for name, value in chosen.items() if value}
 
 
 def _limit(number: int) -> str:

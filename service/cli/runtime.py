@@ -14,10 +14,13 @@ if TYPE_CHECKING:  # each of them takes longer to import than a small command ru
     from service.ports.docs_source import DocsSource
     from service.ports.model import Models
     from service.ports.review_host import ReviewHost
+    from service.ports.shared.instances import Instances
+    from service.ports.shared.shared_secrets import SharedSecrets
     from service.retrieval.search.meaning import Meaning
     from service.retrieval.search.query import SiteIndexes
-    from service.runtime.settings import Settings
-    from service.runtime.settings_shown import SettingsReader
+    from service.runtime.hosted_place import HostedPlace
+    from service.runtime.settings.settings import Settings
+    from service.runtime.settings.settings_shown import SettingsReader
 
 
 class Runtime(Protocol):
@@ -35,6 +38,11 @@ class Runtime(Protocol):
         ...
 
     @property
+    def shared_secrets(self) -> "SharedSecrets":
+        """The secrets of which all instances have the same."""
+        ...
+
+    @property
     def views(self) -> "Views": ...
     @property
     def docs(self) -> "DocsSource": ...
@@ -49,12 +57,22 @@ class Runtime(Protocol):
         ...
 
     @property
+    def hosted_place(self) -> "HostedPlace": ...
+    @property
     def models(self) -> "Models": ...
     @property
     def index(self) -> "SiteIndexes": ...
     @property
     def meaning(self) -> "Meaning | None":
         """Search by meaning; None unless the settings name an embedding model."""
+        ...
+
+    def join(self) -> "AbstractAsyncContextManager[Instances]":
+        """Be an instance of the log, under a name of its own, for as long as the context is open."""
+        ...
+
+    async def is_served(self) -> bool:
+        """Return whether a service works on the log, by what is known of it: good enough for a hint."""
         ...
 
     def scratch_docs(self, scratch: Path) -> "DocsSource":
@@ -107,3 +125,5 @@ class Program:
     """The API's description, as ``/openapi.json`` serves it."""
     check: "Callable[[Settings], None]"
     """Raise ServiceError when the parts of the service cannot be built from the settings."""
+    schemas: Mapping[str, Mapping[str, str]]
+    """The kinds of tables in the database of the log, and in that of the vault, each with the package of its steps."""

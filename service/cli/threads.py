@@ -12,20 +12,18 @@ from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime
 from service.cli.sites import open_site
-from service.commands.threads import PostedMessage, post_message, start_thread
-from service.domain.search import SearchFilter, Source
+from service.commands.threads import PostedMessage, plain_question, post_message, start_thread
+from service.domain.search import Source
 from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyEvent, ReplyWaiting, SearchFinished, TextDelta
-from service.domain.threads.threads import ANONYMOUS, DEFAULT_PAGE_SIZE, PostMessage
 from service.markup.suggestions import parted
 from service.queries.projects import project_of_domain
-from service.runtime.system import cli_actor, new_id, now
-from service.views.jobs import JobUsage
-from service.views.questions import SourceView, checks_view
+from service.runtime.system import cli_actor
+from service.views.jobs.jobs import JobUsage
+from service.views.readers.questions import SourceView, checks_view
 from service.wire.waiting import waiting
-from service.workers.broadcast import Broadcast
-from service.workers.instances import Instance
-from service.workers.replier import Replier
-from service.workers.reply_context import ReplyContext
+from service.workers.replies.broadcast import Broadcast
+from service.workers.replies.replier import Replier
+from service.workers.replies.reply_context import ReplyContext
 
 _CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
 
@@ -50,7 +48,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
     broadcast: Broadcast[ReplyEvent] = Broadcast()
     settings = runtime.settings.assistant
     reasons: list[str] = []
-    with Instance(runtime.data) as instance:
+    async with runtime.join() as instances:
         context = ReplyContext(
             runtime.models,
             runtime.index,
@@ -69,29 +67,16 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
             runtime.views,
             broadcast,
             context,
-            instance=instance.name,
-            is_alive=instance.is_alive,
-            crashed=instance.crashed,
+            instance=instances.name,
+            is_alive=instances.is_alive,
+            crashed=lambda: instances.crashed,
         )
         ready = asyncio.Event()
         replying = asyncio.create_task(replier.run(ready=ready))
         try:
             await ready.wait()
-            message = PostMessage(
-                message_id=new_id(),
-                client_message_id="",
-                text=options.question,
-                context=(),
-                current_path="",
-                filter=SearchFilter(),
-                page_size=DEFAULT_PAGE_SIZE,
-                api_version=2,
-                reply_id=f"msg_{new_id()}",
-                instance=instance.name,
-                domain=project.domain,
-                fp=ANONYMOUS,
-                now=now(),
-                caller="terminal",
+            message = plain_question(
+                options.question, domain=project.domain, instance=instances.name, caller="terminal"
             )
             topic = broadcast.open(message.reply_id)
             metadata = Metadata(actor=cli_actor())

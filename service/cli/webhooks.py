@@ -8,9 +8,16 @@ from service.cli.jobs import short_id
 from service.cli.output import DONE, Output, failure, table
 from service.cli.parsing import COUNT, Choice, Group, Options
 from service.cli.projects import the_organization, the_project
-from service.cli.runtime import Runtime, is_served
+from service.cli.runtime import Runtime
 from service.commands.incoming import set_incoming_secret
-from service.commands.webhooks import NewWebhook, create_webhook, delete_webhook, enable_webhook, request_delivery
+from service.commands.webhooks import (
+    NewWebhook,
+    change_webhook,
+    create_webhook,
+    delete_webhook,
+    enable_webhook,
+    request_delivery,
+)
 from service.domain.errors import NotFound
 from service.domain.hooks.webhooks import JOB_EVENT_NAMES
 from service.queries.read_models import catch_up
@@ -72,6 +79,28 @@ async def list_(runtime: Runtime, _options: Options, output: Output) -> int:
     return DONE
 
 
+@webhook.command(
+    "update",
+    does="change the events that are sent to a webhook",
+    examples=["webhook update ID --event job.failed"],
+)
+@click.argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
+@click.option(
+    "--event",
+    type=Choice(JOB_EVENT_NAMES),
+    multiple=True,
+    required=True,
+    help=f"events to send, instead of those so far: {', '.join(JOB_EVENT_NAMES)}; repeatable",
+)
+async def update(runtime: Runtime, options: Options, output: Output) -> int:
+    await _row(runtime, options.id)
+    await change_webhook(runtime.store, options.id, tuple(options.event), Metadata(actor=cli_actor()))
+    await catch_up(runtime.views)
+    row = await _row(runtime, options.id)
+    output.result(row, f"{row.id} sends {', '.join(row.events)}")
+    return DONE
+
+
 @webhook.command("delete", does="delete a webhook, with its address and secret, for good")
 @click.argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
 async def delete(runtime: Runtime, options: Options, output: Output) -> int:
@@ -130,7 +159,7 @@ async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
         raise NotFound(f"Delivery not found: {options.id}. See: docsmith webhook deliveries")
     await request_delivery(runtime.store, runtime.views, row.id, row.webhook_id, Metadata(actor=cli_actor()))
     output.result({"id": row.id, "requested": True}, f"asked for {row.id}")
-    if not is_served(runtime.data):
+    if not await runtime.is_served():
         failure(f"No service runs on {runtime.data}, so it waits.", next_step="Start the service: docsmith serve")
     return DONE
 

@@ -8,7 +8,7 @@ They have no access to this machine, so what they name is bounded where the oper
   anywhere. For the same reason a project that goes to another address needs its token entered again.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,15 +20,18 @@ from msgspec.structs import replace
 
 from eventstore import EventStore, EventStoreError, Metadata, OutcomeUnknown, Secrets, Views, load
 from service.commands.projects import CheckedProject, CodeHosts, change_project, create_project
-from service.domain.errors import Forbidden, Invalid
+from service.commands.sites import request_index
+from service.domain.errors import Conflict, Forbidden, Invalid
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject, project_not_found
-from service.domain.projects.settings import CodeHostKind, ProjectSettings
+from service.domain.projects.settings import CodeHostKind, ProjectSettings, changed
 from service.domain.projects.values import domain_from
 from service.ports.docs_source import DocsSource
+from service.ports.shared.shared_secrets import PREFIX
+from service.queries.projects import source_from
 from service.runtime.shares import Shares
 from service.runtime.system import new_id, now
-from service.runtime.uploads import Upload
+from service.runtime.uploads import UPLOAD, Upload
 from service.streams import PROJECTS
 
 MAX_TOKEN_CHARACTERS = 4_096
@@ -50,6 +53,11 @@ class NamedContext(Struct, frozen=True):
     repository: str
     ref: str = ""
     public: bool = False
+    token: str = ""
+    """Empty: the token that one with this name and address has stays."""
+
+    def __repr__(self) -> str:
+        return f"NamedContext({self.name!r}, {self.repository!r})"  # no token in a log or a traceback
 
 
 class NewProject(Struct, frozen=True):
@@ -68,6 +76,7 @@ class NewProject(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
     contexts: tuple[NamedContext, ...] = ()
+    site_url: str = ""
 
     def __repr__(self) -> str:
         return f"NewProject({self.name!r}, {self.repository!r})"  # no token in a log or a traceback
@@ -85,6 +94,8 @@ class ProjectEdit(Struct, frozen=True):
     labels: tuple[str, ...] | None = None
     reviewers: tuple[str, ...] | None = None
     contexts: tuple[NamedContext, ...] | None = None
+    site_url: str | None = None
+    max_cost_usd_day: float | None = None
 
     def __repr__(self) -> str:
         return f"ProjectEdit({self.name!r}, {self.repository!r})"
@@ -127,13 +138,12 @@ class GuardedProjects:
             api_url=new.api_url,
             labels=new.labels,
             reviewers=new.reviewers,
-            contexts=self._contexts(new.contexts, ()),
             guarded=is_url,
+            site_url=new.site_url,
         )
-        if not new.token:
-            return await create_project(self.store, self.views, self.docs, self.code_hosts, settings, metadata)
-        async with self._kept(new.token) as token_id:
-            settings = replace(settings, token_id=token_id)
+        async with self._kept(new.token, *(one.token for one in new.contexts)) as (token_id, *of_contexts):
+            contexts = self._contexts(new.contexts, of_contexts, ())
+            settings = replace(settings, token_id=token_id, contexts=contexts)
             return await create_project(self.store, self.views, self.docs, self.code_hosts, settings, metadata)
 
     async def change(self, project_id: str, edit: ProjectEdit, metadata: Metadata) -> CheckedProject:
@@ -141,6 +151,27 @@ class GuardedProjects:
         before = await self._settings_of(project_id)
         async with self.shares.slot(before.organization_id):
             return await self._change(project_id, edit, metadata)
+
+    async def upload_again(self, project_id: str, upload: Upload, metadata: Metadata) -> CheckedProject:
+        """Import the files of an upload into a project that was made of one, and index its site again. What was merged
+        here meanwhile stays. Safe to repeat.
+
+        Raises NotFound, Unavailable, and Conflict: the project was made of something else, or a file was changed in
+        the upload and here (``diverged``).
+        """
+        before = await self._settings_of(project_id)
+        if not before.repository.startswith(UPLOAD):
+            raise Conflict(
+                f"The project {before.name} was not made of an upload. Change the repository that it was made from.",
+                code="not_uploaded",
+            )
+        async with self.shares.slot(before.organization_id):
+            source = replace(source_from(project_id, before), repository=upload.repository)
+            is_new = await self.docs.refresh(source)
+            # Always: a process that was killed after the import has requested none.
+            position = await request_index(self.store, before.domain, "new files were uploaded", metadata)
+        unchanged = "The upload has the same files as the last one: nothing was imported."
+        return CheckedProject(project_id, position, () if is_new else (unchanged,))
 
     async def _settings_of(self, project_id: str) -> ProjectSettings:
         found = (await load(self.store, PROJECTS, project_id)).state
@@ -157,20 +188,23 @@ class GuardedProjects:
             docs_folder=edit.docs_folder,
             labels=edit.labels,
             reviewers=edit.reviewers,
-            contexts=None if edit.contexts is None else self._contexts(edit.contexts, before.contexts),
+            site_url=edit.site_url,
+            max_cost_usd_day=edit.max_cost_usd_day,
         )
         change = self._with_address(change, edit, before)
-        if not edit.token:
-            return await change_project(self.store, self.docs, self.code_hosts, project_id, change, metadata)
-        if before.code_host == "website":
+        if edit.token and before.code_host == "website":
             raise Invalid("A website is read as any visitor reads it, without a token. Leave the token out.")
         repository, api_url = change.repository or before.repository, change.api_url or before.api_url
-        self._require_encrypted(edit.token, repository, api_url)
-        async with self._kept(edit.token) as token_id:
-            change = replace(change, token_id=token_id, git_token_env="", github_app_id="", github_app_key_env="")
+        self._require_encrypted(edit.token or "", repository, api_url)
+        named = edit.contexts or ()
+        async with self._kept(edit.token or "", *(one.token for one in named)) as (token_id, *of_contexts):
+            if token_id:
+                change = replace(change, token_id=token_id, git_token_env="", github_app_id="", github_app_key_env="")
+            if edit.contexts is not None:
+                change = replace(change, contexts=self._contexts(named, of_contexts, before.contexts))
             done = await change_project(self.store, self.docs, self.code_hosts, project_id, change, metadata)
-        if before.token_id:
-            await self._forget(before.token_id)
+        for unused in _tokens_of(before) - _tokens_of(changed(before, change)):
+            await self._forget(unused)
         return done
 
     def _with_address(self, change: ChangeProject, edit: ProjectEdit, before: ProjectSettings) -> ChangeProject:
@@ -216,17 +250,20 @@ class GuardedProjects:
         return folder
 
     def _contexts(
-        self, named: Sequence[NamedContext], before: Sequence[ContextRepository]
+        self, named: Sequence[NamedContext], token_ids: Sequence[str], before: Sequence[ContextRepository]
     ) -> tuple[ContextRepository, ...]:
-        """Return the contexts; one that keeps its address keeps what the terminal alone may set."""
+        """Return the contexts; one that keeps its address keeps its token, and what the terminal alone may set."""
         known = {(one.name, one.repository): one for one in before}
         made = []
-        for one in named:
+        for one, token_id in zip(named, token_ids, strict=True):
             old = known.get((one.name, one.repository))
             if old is None:
                 _require_url(one.repository)
                 old = ContextRepository(one.name, one.repository)
-            made.append(replace(old, ref=one.ref, public=one.public))
+            if "://" in one.repository:
+                self._require_encrypted(one.token, one.repository)
+            new = replace(old, ref=one.ref, public=one.public)
+            made.append(replace(new, token_id=token_id, token_env="") if token_id else new)
         return tuple(made)
 
     def _require_encrypted(self, token: str, *addresses: str) -> None:
@@ -248,15 +285,20 @@ class GuardedProjects:
         return token_id
 
     @asynccontextmanager
-    async def _kept(self, token: str) -> AsyncIterator[str]:
-        """Keep a token for the block that records it, and give its id; forget it where the block recorded nothing."""
-        token_id = await self._keep(token)
+    async def _kept(self, *tokens: str) -> AsyncIterator[list[str]]:
+        """Keep tokens for the block that records them, and give the id of each; empty for an empty one. Forget them
+        where the block recorded nothing.
+        """
+        ids: list[str] = []
         try:
-            yield token_id
+            for token in tokens:
+                ids.append(await self._keep(token) if token else "")  # noqa: PERF401  (those so far are forgotten)
+            yield ids
         except OutcomeUnknown:
             raise
         except BaseException:
-            await self._forget(token_id)
+            for token_id in filter(None, ids):
+                await self._forget(token_id)
             raise
 
     async def _forget(self, token_id: str) -> None:
@@ -264,14 +306,18 @@ class GuardedProjects:
             await self.secrets.forget_secret(token_id)
 
 
-async def forget_unused_tokens(secrets: Secrets, used: Sequence[str], now_: datetime) -> None:
+async def forget_unused_tokens(secrets: Secrets, used: Collection[str], now_: datetime) -> None:
     """Forget the tokens that no project uses, which a killed process left.
 
     Those of the last day stay: another process may be creating the project.
     """
     for name in await secrets.secret_names(before=now_ - UNUSED_FOR):
-        if name not in used:
+        if name not in used and not name.startswith(PREFIX):
             await secrets.forget_secret(name)
+
+
+def _tokens_of(project: ProjectSettings) -> set[str]:
+    return {project.token_id, *(one.token_id for one in project.contexts)} - {""}
 
 
 def _require_url(text: str) -> None:

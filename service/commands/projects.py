@@ -1,6 +1,7 @@
 """Projects: create and change one, with its site."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -59,6 +60,12 @@ async def create_project(
     return CheckedProject(project_id, (await store.append_all(writes)).position, warnings)
 
 
+def repository_from(text: str, folder: Path = Path()) -> str:
+    """Return a URL as it is; a path, which may begin at a folder, made absolute: the service may run elsewhere."""
+    path = folder / Path(text).expanduser()
+    return str(path.resolve()) if "://" not in text and path.exists() else text
+
+
 async def change_project(
     store: EventStore,
     docs: DocsSource,
@@ -87,6 +94,14 @@ async def change_project(
     if contexts != known:
         await docs.keep_contexts(source, contexts)
     return CheckedProject(project_id, position, warnings)
+
+
+async def change_cost_bound(store: EventStore, project_id: str, usd_day: float, metadata: Metadata) -> int:
+    """Set the most that replies of a project's site may cost in a day, 0 for no own bound, and return the position of
+    the last event. Raises NotFound, Invalid.
+    """
+    change = ChangeProject(now(), max_cost_usd_day=usd_day)
+    return (await execute(store, PROJECTS, project_id, change, metadata=metadata)).position
 
 
 async def _unreachable_contexts(docs: DocsSource, contexts: Iterable[Source]) -> tuple[str, ...]:

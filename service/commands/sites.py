@@ -1,7 +1,8 @@
-"""Sites: ask for a new index, and change who may ask without a key."""
+"""Sites: ask for a new index, change who may ask without a key, and change the settings of the widget."""
 
 from eventstore import EventStore, Metadata, execute
-from service.domain.sites import ChangeSiteAccess, RequestIndex
+from service.domain.sites import ChangeSiteAccess, ChangeSiteWidget, RequestIndex, UpdateSite
+from service.domain.widget import WidgetChange
 from service.runtime.system import now
 from service.streams import SITES
 
@@ -14,3 +15,15 @@ async def request_index(store: EventStore, domain: str, reason: str, metadata: M
 async def change_site_access(store: EventStore, domain: str, change: ChangeSiteAccess, metadata: Metadata) -> None:
     """Open a site to callers without a key, or close it. Raises NotFound, and Invalid for an origin."""
     await execute(store, SITES, domain, change, metadata=metadata)
+
+
+async def change_site_widget(store: EventStore, domain: str, change: WidgetChange, metadata: Metadata) -> None:
+    """Change how a site's widget presents itself. Raises NotFound, and Invalid for a value that does not fit."""
+    await execute(store, SITES, domain, ChangeSiteWidget(change, now()), metadata=metadata)
+
+
+async def update_site(
+    store: EventStore, domain: str, access: ChangeSiteAccess, widget: WidgetChange, metadata: Metadata
+) -> None:
+    """Change a site's access and widget together. Raises NotFound, and Invalid, when neither is changed."""
+    await execute(store, SITES, domain, UpdateSite(access, ChangeSiteWidget(widget, access.now)), metadata=metadata)

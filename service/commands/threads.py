@@ -1,12 +1,25 @@
 """Threads: start one, post to it, rate a reply."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventstore import EventStore, Executed, Metadata, SubjectErased, execute
 from service.domain.errors import NotFound
+from service.domain.search import SearchFilter
 from service.domain.threads.feedback import GiveFeedback
-from service.domain.threads.threads import PostMessage, StartThread, Thread, ThreadEvent, ThreadState, digest_of
-from service.runtime.system import new_capability
+from service.domain.threads.recorded_reply import Caller
+from service.domain.threads.threads import (
+    ANONYMOUS,
+    DEFAULT_PAGE_SIZE,
+    PostMessage,
+    RecordEmptySearch,
+    StartThread,
+    Thread,
+    ThreadEvent,
+    ThreadState,
+    digest_of,
+)
+from service.runtime.system import new_capability, new_id, now
 from service.streams import THREADS
 from service.views.projects import ProjectView
 
@@ -19,17 +32,53 @@ class PostedMessage(Struct, frozen=True):
     position: int
 
 
+def plain_question(text: str, *, domain: str, instance: str, caller: Caller) -> PostMessage:
+    """Return a question without context or filter as a message to the assistant; ``instance`` will answer it."""
+    return PostMessage(
+        message_id=new_id(),
+        client_message_id="",
+        text=text,
+        context=(),
+        current_path="",
+        filter=SearchFilter(),
+        page_size=DEFAULT_PAGE_SIZE,
+        api_version=2,
+        reply_id=f"msg_{new_id()}",
+        instance=instance,
+        domain=domain,
+        fp=ANONYMOUS,
+        now=now(),
+        caller=caller,
+    )
+
+
 async def start_thread(
     store: EventStore, project: ProjectView, message: PostMessage, metadata: Metadata
 ) -> PostedMessage:
     """Start a thread with its first message. Raise Invalid for its fields."""
     thread_id, thread_key = new_capability(), new_capability()
-    command = StartThread(
-        project.organization_id, project.id, project.domain, message.fp, digest_of(thread_key), message
-    )
+    position = await _create(store, thread_id, _start(project, message, thread_key), metadata)
+    return PostedMessage(thread_id, thread_key, message.reply_id, position)
+
+
+async def record_empty_search(
+    store: EventStore, project: ProjectView, message: PostMessage, metadata: Metadata
+) -> None:
+    """Record a search that found nothing as a question without an answer. Raise Invalid for its fields."""
+    message = replace(message, instance="")  # no process is to answer it
+    await _create(store, new_capability(), RecordEmptySearch(_start(project, message, new_capability())), metadata)
+
+
+def _start(project: ProjectView, message: PostMessage, thread_key: str) -> StartThread:
+    return StartThread(project.organization_id, project.id, project.domain, message.fp, digest_of(thread_key), message)
+
+
+async def _create(
+    store: EventStore, thread_id: str, command: StartThread | RecordEmptySearch, metadata: Metadata
+) -> int:
+    """Return the position of the last event of a new thread."""
     new: Executed[ThreadState, ThreadEvent] = Executed((), THREADS.initial, position=0, version=0)
-    done = await execute(store, THREADS, thread_id, command, metadata=metadata, known=new)
-    return PostedMessage(thread_id, thread_key, message.reply_id, done.position)
+    return (await execute(store, THREADS, thread_id, command, metadata=metadata, known=new)).position
 
 
 async def post_message(store: EventStore, thread_id: str, message: PostMessage, metadata: Metadata) -> PostedMessage:

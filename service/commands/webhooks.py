@@ -11,10 +11,12 @@ from service.domain.errors import Conflict, NotFound
 from service.domain.hooks.deliveries import RequestDelivery
 from service.domain.hooks.webhooks import (
     SECRET_BYTES,
+    ChangeWebhook,
     CreateWebhook,
     DeleteWebhook,
     EnableWebhook,
     JobEventName,
+    checked_secret,
     make_secret,
 )
 from service.queries.webhooks import get_webhook, list_webhooks
@@ -41,19 +43,26 @@ class CreatedWebhook(Struct, frozen=True):
 
 
 async def create_webhook(
-    store: EventStore, views: Views, new: NewWebhook, metadata: Metadata, *, webhook_id: str = ""
+    store: EventStore, views: Views, new: NewWebhook, metadata: Metadata, *, webhook_id: str = "", secret: str = ""
 ) -> CreatedWebhook:
-    """Create a webhook, with an id that the caller chose so that a repeat creates no second one.
+    """Create a webhook, with an id that the caller chose so that a repeat creates no second one, and perhaps a secret.
 
     Raise Invalid, and Conflict when the id is used or the organization has the most that it may.
     """
     theirs = [one for one in await list_webhooks(views) if one.organization_id == new.organization_id]
     if len(theirs) >= MAX_WEBHOOKS:
         raise Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
-    webhook_id, secret = webhook_id or new_id(), new_secret()
+    webhook_id, secret = webhook_id or new_id(), checked_secret(secret) if secret else new_secret()
     command = CreateWebhook(**asdict(new), secret=secret, now=now())
     await execute(store, WEBHOOKS, webhook_id, command, metadata=metadata)
     return CreatedWebhook(webhook_id, secret)
+
+
+async def change_webhook(
+    store: EventStore, webhook_id: str, events: tuple[JobEventName, ...], metadata: Metadata
+) -> int:
+    """Change the events that are sent. Return the position in the log. Raises NotFound, and Invalid: no event."""
+    return (await execute(store, WEBHOOKS, webhook_id, ChangeWebhook(events, now()), metadata=metadata)).position
 
 
 async def enable_webhook(store: EventStore, webhook_id: str, metadata: Metadata) -> int:

@@ -1,5 +1,5 @@
-"""What is done with the log itself, which is recorded in it: who has seen what people typed, and which loss of events
-was accepted.
+"""Records for auditors, beside the work itself: who has seen what people typed, which loss of events was accepted, and
+how often signing in failed.
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ class AuditRead(Event, frozen=True, tag="audit-read"):
 
     command: str
     """``audit show``, ``audit export``, ``audit replay`` or ``backup``;
-    for a page in a browser, ``page`` and its name.
+    for a page in a browser, ``page`` and its name; for a tool of an agent, ``tool`` and its name.
     """
     filters: dict[str, str]
     """The options that chose what is read, by their names."""
@@ -47,7 +47,18 @@ class LossAccepted(Event, frozen=True, tag="loss-accepted"):
     accepted_at: datetime
 
 
-AuditEvent = AuditRead | LossAccepted
+class SignInsFailed(Event, frozen=True, tag="sign-ins-failed"):
+    """Attempts to sign in that failed within some minutes, counted, since anyone can cause them."""
+
+    counts: dict[str, int]
+    """By method and code of the error, such as ``link: link_not_valid``."""
+    networks: tuple[str, ...]
+    """Some of those that the attempts came from: /24 of IPv4, /48 of IPv6."""
+    first_at: datetime
+    last_at: datetime
+
+
+AuditEvent = AuditRead | LossAccepted | SignInsFailed
 
 
 class RecordReading(Struct, frozen=True):
@@ -69,7 +80,14 @@ class AcceptLoss(Struct, frozen=True):
     now: datetime
 
 
-AuditCommand = RecordReading | AcceptLoss
+class RecordFailedSignIns(Struct, frozen=True):
+    counts: dict[str, int]
+    networks: tuple[str, ...]
+    first_at: datetime
+    last_at: datetime
+
+
+AuditCommand = RecordReading | AcceptLoss | RecordFailedSignIns
 
 
 class Unread(Struct, frozen=True):
@@ -98,6 +116,8 @@ def decide(command: AuditCommand, reading: Reading) -> list[AuditEvent]:
                 accepted_at=command.now,
             )  # fmt: skip
             return [accepted]
+        case RecordFailedSignIns():
+            return [SignInsFailed(command.counts, command.networks, command.first_at, command.last_at)]
         case _:
             assert_never(command)
 

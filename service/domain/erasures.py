@@ -1,4 +1,4 @@
-"""The erasure of what one thread or job holds of people: its data key is deleted, and that is recorded."""
+"""The erasure of what one thread, job or person holds of people: its data key is deleted, and that is recorded."""
 
 from datetime import datetime
 from typing import assert_never
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from service.domain.events import Event
 
-CATEGORIES = ("thread", "job")
+CATEGORIES = ("thread", "job", "person")
 """Categories of the streams that have personal data of their own."""
 
 

@@ -105,6 +105,15 @@ class Unavailable(ServiceError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class KeptElsewhere(Unavailable):
+    """The repositories of the embedded code host are not in this instance's data folder."""
+
+    code = "kept_elsewhere"
+
+    def __init__(self) -> None:
+        super().__init__("The repository is on another instance, which is home to the embedded code host. Ask there.")
+
+
 class DiskFull(Unavailable):
     """A disk of this service has no room for a file. What was under way can be done again, once there is."""
 

@@ -1,13 +1,15 @@
 """Signed checkpoints of the log: its state at some time, so that an auditor can detect that it was rewritten.
 
     data/checkpoint.key      the installation's private key (Ed25519, PEM), created when needed, readable by its owner
-    alone data/checkpoint.pub      its public key, PEM: for auditors to keep data/checkpoints.jsonl   a line for each
-    checkpoint
+                             alone; with the log in PostgreSQL a secret of the vault, the same for all instances
+    data/checkpoint.pub      its public key, PEM: for auditors to keep
+    data/checkpoints.jsonl   a line for each checkpoint
 
 A user who can write in the folder can write all three. So a checkpoint is proof only for those who keep it, or the
 public key, elsewhere: ``docsmith audit checkpoint --output FILE``.
 """
 
+import asyncio
 import base64
 import fcntl
 import os
@@ -27,10 +29,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from msgspec import Struct
 
-from eventstore import Checkpoint, Witness, not_held, verify_checkpoint
+from eventstore import Checkpoint, LogPlace, Witness, verify_checkpoint
 from eventstore.sqlite.files import sync_folder
 from service.domain.errors import Invalid
 from service.domain.formats import NewerFormat, require_known
+from service.integrity.shared_secrets import CHECKPOINT
+from service.ports.shared.shared_secrets import SharedSecrets
 
 KEY, PUBLIC_KEY, CHECKPOINTS = "checkpoint.key", "checkpoint.pub", "checkpoints.jsonl"
 LAST_BYTES = 16_384
@@ -139,30 +143,27 @@ def read_public_key(file: Path) -> Ed25519PublicKey:
     return key
 
 
-def obtain_key(data: Path) -> Ed25519PrivateKey:
-    """The installation's key, made when there is none. Of several processes that make it at once, one wins."""
-    file = data / KEY
-    if not file.exists():
-        made = Ed25519PrivateKey.generate()
-        fresh = data / f".{KEY}.{os.getpid()}"
-        fresh.unlink(missing_ok=True)
-        text = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        _write_durably(fresh, text, os.O_EXCL, 0o600)
-        try:
-            os.link(fresh, file)  # never replaces one
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink()
-        sync_folder(data)
-    key = load_pem_private_key(file.read_bytes(), password=None)
+async def obtain_key(secrets: SharedSecrets, data: Path) -> Ed25519PrivateKey:
+    """Return the installation's key, made when there is none; its public key is in the data folder by then."""
+    text = await secrets.obtain(CHECKPOINT, _new_key)
+    try:
+        key = load_pem_private_key(text, password=None)
+    except ValueError as error:
+        raise Invalid(f"{KEY}: not a private key in PEM.") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise Invalid(f"{file}: not an Ed25519 key.")
-    public = data / PUBLIC_KEY
-    text = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    if not public.exists() or public.read_bytes() != text:
-        _write_durably(public, text, os.O_TRUNC, 0o600)
+        raise Invalid(f"{KEY}: not an Ed25519 key.")
+    await asyncio.to_thread(_write_public_key, data / PUBLIC_KEY, key.public_key())
     return key
+
+
+def _new_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _write_public_key(file: Path, key: Ed25519PublicKey) -> None:
+    text = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    if not file.exists() or file.read_bytes() != text:
+        _write_durably(file, text, os.O_TRUNC, 0o600)
 
 
 def last_position(file: Path) -> int:
@@ -194,7 +195,7 @@ def append_line(file: Path, line: bytes) -> None:
         os.fsync(opened.fileno())
 
 
-def set_apart(file: Path, log: Path) -> int:
+def set_apart(file: Path, log: LogPlace) -> int:
     """Move the checkpoints of what a log does not hold to a file beside their own; the number of them.
 
     A line that is no checkpoint stays where it is.
@@ -206,7 +207,7 @@ def set_apart(file: Path, log: Path) -> int:
         content = opened.read()
         lines = content.splitlines(keepends=True)
         signed = {line: one for line in lines if (one := _witness_in(line)) is not None}
-        gone = set(not_held(log, list(signed.values())))
+        gone = set(log.not_held(list(signed.values())))
         lost = {line: None for line in lines if signed.get(line) in gone}
         if lost:
             other = file.with_name(LOST_CHECKPOINTS)

@@ -3,9 +3,11 @@
 import os
 from pathlib import Path
 
-from eventstore import Loss, Witness, find_loss, witnesses_in_views
+from eventstore import Loss, Witness, witnesses_in_copy, witnesses_in_views
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, parse_checkpoints
+from service.integrity.log_place import log_place
+from service.runtime.data_folder import LOG_COPY
 
 TAIL_BYTES = 16 << 10
 """At the end of the file of checkpoints: some forty of them."""
@@ -28,14 +30,18 @@ def require_continuous(data: Path) -> None:
 
 
 def loss_in(data: Path, *, tail_bytes: int | None = TAIL_BYTES) -> Loss | None:
-    """Compare the log with each view and with the signed checkpoints at the end of their file, or with all of them.
+    """Compare the log with each view, with its copy on this machine if it is elsewhere, and with the signed checkpoints
+    at the end of their file, or with all of them.
 
     Raises EventStoreError.
     """
     witnesses = witnesses_in_views(data / "views.db")
     signed = _checkpoints(data / CHECKPOINTS, tail_bytes)
     witnesses += signed if tail_bytes is None else signed[-1:]
-    return find_loss(data / "events.db", witnesses)
+    place = log_place(data)
+    if not place.is_local:
+        witnesses += witnesses_in_copy(data / LOG_COPY)
+    return place.find_loss(witnesses)
 
 
 def described(loss: Loss, data: Path) -> str:
@@ -44,7 +50,7 @@ def described(loss: Loss, data: Path) -> str:
 
 
 def _lost(loss: Loss, data: Path) -> LogLost:
-    file, one = data / "events.db", loss.witness
+    file, one = log_place(data).name, loss.witness
     if one is None:
         says = (
             f"{file} ends at position {loss.position}, and its WAL breaks off before the end of what was acknowledged"

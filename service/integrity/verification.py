@@ -6,10 +6,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventstore import Checkpoint, EventStoreError, StoreCorrupt, Verified, verify
+from eventstore import Checkpoint, EventStoreError, StoreCorrupt, Verified
 from service.domain.errors import Invalid
 from service.integrity.checkpoints import CHECKPOINTS, SignedCheckpoint, parse_checkpoints
 from service.integrity.continuity import described, loss_in
+from service.integrity.log_place import log_place
 
 Progress = Callable[[int, int], None]
 """Called with the position that is reached and the last one."""
@@ -38,7 +39,7 @@ def verify_log(
     Raise StoreUnavailable and StoreNewer when the file cannot be read as a log.
     """
     try:
-        found = verify(data / "events.db", from_position=from_position, checkpoints=checkpoints, progress=progress)
+        found = log_place(data).verify(from_position=from_position, checkpoints=checkpoints, progress=progress)
         if found.is_sound and (loss := loss_in(data)) is not None:
             found = replace(found, bad_position=loss.lost_from, problem=described(loss, data))
     except StoreCorrupt as error:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -10,27 +11,19 @@ from service.adapters.hosted.git_http import git_routes
 from service.domain.access.names import Names, link_base
 from service.main.hosted_events import HostedEvents
 from service.main.job_changes import JobChanges
-from service.main.listening import socket_of
 from service.main.parts import Parts
-from service.queries.gaps import GapReader
-from service.queries.job_steps import steps_of_pull_request
-from service.queries.jobs import errors_of_pull_request
+from service.main.process.listening import socket_of
+from service.queries.jobs.job_steps import steps_of_pull_request
+from service.queries.jobs.jobs import errors_of_pull_request
 from service.queries.projects import organization_of
-from service.runtime.settings import Settings
-from service.runtime.settings_file import BadSettings
-from service.web.api import (
-    analytics,
-    feedback,
-    health,
-    incoming,
-    job_work,
-    jobs,
-    jobs_v1,
-    reader_tokens,
-    resumes,
-    search,
-    threads,
-)
+from service.queries.readers.gaps import GapReader
+from service.runtime.settings.settings import Settings
+from service.runtime.settings.settings_file import BadSettings
+from service.web.agents.llms import FULL_SEATS, full_seats
+from service.web.agents.pages import MODULES as AGENTS
+from service.web.api import health, incoming, search, widget
+from service.web.api.assistant import analytics, feedback, reader_tokens, resumes, threads
+from service.web.api.jobs import job_work, jobs, jobs_v1
 from service.web.api.metrics import Metrics, metrics_routes
 from service.web.api.organization import MODULES as ORGANIZATION
 from service.web.api.organization.site_checks import TRIALS, trials
@@ -38,7 +31,11 @@ from service.web.ask.pages import MODULES as ASK
 from service.web.dashboard.navigation import note_served
 from service.web.dashboard.page import LIVE_SEATS, live_seats
 from service.web.dashboard.pages import MODULES as PAGES
-from service.web.http import access, errors, hosted
+from service.web.http import hosted
+from service.web.http.access import access
+from service.web.http.access.hosts import NAMES
+from service.web.http.access.people import FAILED_SIGN_INS, LINK_BASE, PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
+from service.web.http.answers import errors
 from service.web.http.app_keys import (
     ADMITS,
     ALLOW_PRIVATE,
@@ -49,49 +46,71 @@ from service.web.http.app_keys import (
     COUNT_BOUND,
     DATA,
     DOCS_SOURCE,
+    FOLLOWED_REPLIES,
     GAP_READER,
     GUARDED_PROJECTS,
+    HOSTED_FOLDER,
     IDENTITY_PROVIDER,
     INDEX,
+    INDEX_FOLDER,
     INDEXING,
     INSTANCE,
     JOB_CHANGES,
     JOB_READER,
     KEY_REQUIRED,
     LOG_CHECK,
+    MEANING,
     MENTION,
     MODEL_ALIASES,
     MODEL_NAMES,
     MODELS,
     PASSKEYS,
     READINESS,
+    REFUSES_REQUESTS,
     REPLIER,
     REPRODUCER,
+    SHARED_SECRETS,
     SITE_REPORTS,
     STORE,
     UPLOADS,
     VIEWS,
 )
 from service.web.http.entrance import Entrance
-from service.web.http.hosts import NAMES
-from service.web.http.people import LINK_BASE, PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
+from service.web.http.internal import INTERNAL_ACCESS, InternalAccess
 from service.web.http.problems import ERROR_PAGE, MAX_BODY_BYTES
+from service.web.mcp.cancellation import RUNNING_CALLS, RunningCalls
+from service.web.mcp.pages import MODULES as MCP
 from service.web.pages import manual, pull_requests, reference
 from service.web.pages.problem_pages import error_page
 from service.web.pages.pull_request_rights import ACT_BY_LINK
+from service.web.widget.pages import MODULES as WIDGET
 from service.workers.log_check import LogCheck
 from service.workers.reproduction import Reproducer
 
+if TYPE_CHECKING:
+    from service.web.http.passing.sending import PassingOn
 
-def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) -> web.Application:
+
+def build_app(
+    parts: Parts,
+    readiness: Callable[[], Awaitable[dict[str, str]]],
+    refuses_requests: Callable[[], dict[str, str]],
+) -> web.Application:
     runtime, hosted_events = parts.runtime, HostedEvents(parts.runtime)
+    recall = parts.sessions.recall if parts.sessions.recalls else None
     app = web.Application(
-        middlewares=[Entrance(parts.tracer, parts.metrics.measure).enter], client_max_size=MAX_BODY_BYTES
+        middlewares=[
+            Entrance(parts.tracer, parts.metrics.measure, parts.fresh_reads, recall, _passing_on(parts)).enter
+        ],
+        client_max_size=MAX_BODY_BYTES,
     )
     app[STORE], app[VIEWS], app[MODELS] = runtime.store, runtime.views, runtime.models
-    app[INDEX], app[DATA] = parts.search, runtime.data
+    app[HOSTED_FOLDER] = runtime.hosted_place.root
+    app[INDEX], app[DATA], app[SHARED_SECRETS] = parts.search, runtime.data, runtime.shared_secrets
+    app[INDEX_FOLDER], app[MEANING] = runtime.index.path_of, runtime.meaning
     app[JOB_READER] = parts.job_reader
-    app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instance.name
+    app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instances.name
+    app[FOLLOWED_REPLIES] = parts.followed_replies
     app[COUNT_BOUND] = parts.metrics.count_bound
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
     app[ALLOW_PRIVATE] = runtime.settings.network.allow_private
@@ -104,9 +123,11 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[SITE_REPORTS], app[GUARDED_PROJECTS], app[UPLOADS] = parts.site_reports, parts.projects, parts.uploads
     app[COST_BOUNDS] = lambda: parts.spending.bounds
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
+    app[REFUSES_REQUESTS] = refuses_requests
     app[hosted.HOSTED] = parts.hosted
     app[ACT_BY_LINK] = runtime.settings.hosted.act_by_link
     app[hosted.PAGE_TURNS] = hosted.PageTurns(parts.metrics.count_bound, partial(organization_of, runtime.views))
+    app[FULL_SEATS] = full_seats(parts.metrics.count_bound)
     app[LIVE_SEATS], app[TRIALS] = live_seats(parts.metrics.count_bound), trials(parts.metrics.count_bound)
     app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
         runtime.views, project_id, number
@@ -117,33 +138,56 @@ def build_app(parts: Parts, readiness: Callable[[], Awaitable[dict[str, str]]]) 
     app[hosted.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
     app[ERROR_PAGE] = error_page
     app[PEOPLE_DIRECTORY], app[SESSIONS] = parts.people, parts.sessions
+    app[FAILED_SIGN_INS] = parts.failed_sign_ins
     app[PASSKEYS], app[IDENTITY_PROVIDER], app[ADMITS] = parts.passkeys, parts.identity_provider, parts.admits
     server = runtime.settings.server
     names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
     app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())
+    app[RUNNING_CALLS] = RunningCalls()
     app[LOG_CHECK] = LogCheck(runtime.data)
     app[REPRODUCER] = Reproducer(runtime.store, runtime.views, runtime.scratch_docs)
+    internal = app[INTERNAL_ACCESS] = InternalAccess(parts.instances.name)
+    internal.key = parts.others.key if parts.others is not None else None
     app.on_shutdown.append(_end_log_check)
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
         health, errors, reference, manual, jobs, job_work, jobs_v1, threads, resumes, search, reader_tokens, feedback,
-        analytics, pull_requests, incoming, *ORGANIZATION, *PAGES, *ASK,
+        widget, analytics, pull_requests, incoming, *ORGANIZATION, *PAGES, *ASK, *AGENTS, *MCP, *WIDGET,
     ):  # fmt: skip
         app.add_routes(module.routes)
     app.add_routes(
         git_routes(
-            runtime.data / "hosted",
+            runtime.hosted_place.root,
             access.git_organization,
             pushed=hosted_events.on_push,
             allow_force_push=runtime.settings.hosted.allow_force_push,
             count_bound=parts.metrics.count_bound,
         )
     )
+    if parts.others is not None:
+        add_internal_routes(app)
     if runtime.settings.metrics.enabled and not runtime.settings.metrics.port:
         app.add_routes(metrics_routes(parts.metrics, metrics_token(runtime.settings), anybody=False))
     note_served(app)
     return app
+
+
+def add_internal_routes(app: web.Application) -> None:
+    """Add what other instances ask; imported where there may be any."""
+    from service.web.api import shared_indexes
+    from service.web.api.assistant import internal_replies
+    from service.web.http.passing import receiving
+
+    app.add_routes([*shared_indexes.routes, *receiving.routes, *internal_replies.routes])
+
+
+def _passing_on(parts: Parts) -> "PassingOn | None":
+    if parts.others is None:
+        return None
+    from service.web.http.passing.sending import PassingOn
+
+    return PassingOn(parts.instances, parts.others.http, parts.runtime.hosted_place)
 
 
 async def _end_log_check(app: web.Application) -> None:

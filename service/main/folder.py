@@ -8,23 +8,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from service.cli.runtime import Runtime
-from service.main.children import preload_children
-from service.runtime.data_folder import create_private
+from service.cli.runtime import Runtime, is_served
+from service.integrity.log_place import log_place, note_elsewhere
+from service.main.process.children import preload_children
+from service.runtime.data_folder import LOG_COPY, create_private
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
-    from eventstore import EventStore, Secrets, SQLiteEventStore, Views
+    from eventstore import EventStore, LogPlace, Secrets, Views
+    from eventstore.core import CoreEventStore
     from service.adapters.code_hosts.api_client import ApiClient
     from service.adapters.code_hosts.tokens import Tokens
     from service.adapters.models.configured import ConfiguredModels, ModelSettings
     from service.domain.projects.settings import CodeHostKind
-    from service.main.reloading import ClosableModels
+    from service.main.process.reloading import ClosableModels
     from service.ports.code_host import HostedPullRequests
     from service.ports.docs_source import DocsSource
     from service.ports.review_host import ReviewHost
+    from service.ports.shared.instances import Instances
+    from service.ports.shared.shared_secrets import SharedSecrets
     from service.retrieval.search.meaning import Meaning
     from service.retrieval.search.query import SiteIndexes
-    from service.runtime.settings import ModelSection, Settings
+    from service.runtime.hosted_place import HostedPlace
+    from service.runtime.settings.settings import ModelSection, Settings
 
 CHECKED_BYTES = 32 << 20
 """Limit for read tables that are checked at each start, in bytes; that takes a tenth of a second."""
@@ -37,7 +42,7 @@ class OpenFolder:
         self,
         data: Path,
         settings: "Settings",
-        store: "SQLiteEventStore",
+        store: "CoreEventStore",
         views: "Views",
         closing: AsyncExitStack,
         models: "ClosableModels | None" = None,
@@ -51,6 +56,12 @@ class OpenFolder:
         models = self._models or configured_models(self.settings)
         self._closing.push_async_callback(models.close)
         return models
+
+    @cached_property
+    def shared_secrets(self) -> "SharedSecrets":
+        from service.integrity.shared_secrets import shared_secrets
+
+        return shared_secrets(self.data, self.secrets, is_local=log_place(self.data).is_local)
 
     @cached_property
     def index(self) -> "SiteIndexes":
@@ -88,6 +99,21 @@ class OpenFolder:
         allow_private = self.settings.network.allow_private
         return WebsiteDocs(self._docs(None), self.data, allow_private=allow_private)
 
+    @asynccontextmanager
+    async def join(self) -> "AsyncIterator[Instances]":
+        from service.main.process.joining import join
+
+        async with join(self.data, self.settings, serves=False) as joined:
+            yield joined.instances
+
+    async def is_served(self) -> bool:
+        if is_served(self.data):
+            return True
+        if log_place(self.data).is_local:
+            return False
+        async with self.join() as instances:  # another data folder's
+            return any(one.url for one in instances.others())
+
     def scratch_docs(self, scratch: Path) -> "DocsSource":
         return self._docs(scratch)
 
@@ -96,8 +122,9 @@ class OpenFolder:
 
         allow_private = self.settings.network.allow_private
         return DulwichDocs(
-            self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token, allow_private=allow_private
-        )
+            self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token, allow_private=allow_private,
+            place=self.hosted_place,
+        )  # fmt: skip
 
     @cached_property
     def code_hosts(self) -> "Mapping[CodeHostKind, ReviewHost]":
@@ -109,7 +136,14 @@ class OpenFolder:
     def hosted(self) -> "HostedPullRequests":
         from service.adapters.hosted.code_host import HostedCodeHost
 
-        return HostedCodeHost(self.data, base_url=lambda: self.settings.server.public_url.rstrip("/"))
+        base_url = self.settings.server.public_url.rstrip("/")
+        return HostedCodeHost(self.data, base_url=lambda: base_url, place=self.hosted_place)
+
+    @cached_property
+    def hosted_place(self) -> "HostedPlace":
+        from service.runtime.hosted_place import HostedPlace
+
+        return HostedPlace(self.data, self.settings.instances.hosted_folder)
 
     @cached_property
     def _tokens(self) -> "Tokens":
@@ -140,12 +174,17 @@ async def open_runtime(
     create_private(data)
     _require_writable(data)
     require_owner(data, os.geteuid())
-    _require_log(data)
-    _require_vault(data)
-    await _require_continuous(data)
+    place = log_place(data)
+    if place.is_local:
+        _require_log(data)
+        _require_vault(data)
+    else:
+        await _require_tables(data, place)
+    await _require_continuous(data, place)
     async with AsyncExitStack() as stack:
-        store = await _open_log(data)
+        store = await _open_log(data, place, keeps_copy=alone)
         stack.push_async_callback(store.close)
+        note_elsewhere(data, place)
         await _repeat_erasures(store)
         views = await _open_views(data / "views.db", store, alone=alone)
         stack.push_async_callback(views.close)
@@ -154,19 +193,26 @@ async def open_runtime(
 
 @asynccontextmanager
 async def open_to_read(data: Path, settings: "Settings", models: "ClosableModels") -> AsyncIterator[Runtime]:
-    """A data folder that cannot be written, as it is.
+    """A data folder that cannot be written, or whose log does not answer, as it is.
 
     Raises Conflict ``log_lost``, and EventStoreError, also where a part of it is missing.
     """
-    from eventstore import SQLiteEventStore, Views
+    from eventstore import StoreUnavailable, Views
     from service.queries.read_models import read_models
 
     preload_children()
-    await _require_continuous(data)
+    place, is_away = log_place(data), False
+    try:
+        await _require_continuous(data, place)
+    except StoreUnavailable:
+        if place.is_local:
+            raise
+        is_away = True
     async with AsyncExitStack() as stack:
-        store = await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db", read_only=True)
+        store = await place.open(read_only=True, local_copy=data / LOG_COPY if is_away else None)
         stack.push_async_callback(store.close)
-        views = await Views.open_to_read(data / "views.db", store, read_models())
+        away = f"{place.name} does not answer" if is_away else None
+        views = await Views.open_to_read(data / "views.db", store, read_models(), away=away)
         stack.push_async_callback(views.close)
         yield OpenFolder(data, settings, store, views, stack, models)
 
@@ -239,22 +285,33 @@ def _require_vault(data: Path) -> None:
         )
 
 
-async def _require_continuous(data: Path) -> None:
+async def _require_tables(data: Path, place: "LogPlace") -> None:
+    """Refuse to start a new log in a database beside what was made from one that was there."""
+    if (data / "views.db").exists() and not await asyncio.to_thread(place.exists):
+        from service.domain.errors import Conflict
+
+        raise Conflict(
+            f"There is no log in {place.name}, and {data / 'views.db'} is of one that was there: correct the address, "
+            "or name another folder with --data DIR.",
+            code="log_missing",
+        )
+
+
+async def _require_continuous(data: Path, place: "LogPlace") -> None:
     """Check the log before anything is opened for writing, which would also overwrite a damaged WAL."""
-    if (data / "events.db").exists():
+    if await asyncio.to_thread(place.exists):
         from service.integrity.continuity import require_continuous
 
         await asyncio.to_thread(require_continuous, data)
 
 
-async def _open_log(data: Path) -> "SQLiteEventStore":
+async def _open_log(data: Path, place: "LogPlace", *, keeps_copy: bool) -> "CoreEventStore":
     import sqlite3
 
-    from eventstore import SQLiteEventStore
     from eventstore.sqlite.files import explained
 
     try:
-        return await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db")
+        return await place.open(local_copy=data / LOG_COPY if keeps_copy else None)
     except sqlite3.Error as error:  # its pages are only read once it is open
         raise explained(error, data / "events.db") from error
 
@@ -313,6 +370,10 @@ async def _open_views(file: Path, store: "EventStore", *, alone: bool) -> "Views
 async def open_for_command(data: Path, settings: "Settings") -> AsyncIterator[Runtime]:
     async with open_runtime(data, settings) as runtime:
         await runtime.views.catch_up()
+        if not log_place(data).is_local:
+            from service.main.homes import find_home_of_command
+
+            await find_home_of_command(runtime)
         yield runtime
         await _note_head(runtime.views)
 
@@ -345,7 +406,7 @@ def _model_settings(alias: str, section: "ModelSection") -> "ModelSettings":
     from msgspec.structs import asdict
 
     from service.adapters.models.configured import ModelSettings
-    from service.runtime.settings_file import BadSettings
+    from service.runtime.settings.settings_file import BadSettings
 
     try:
         return ModelSettings(alias=alias, **asdict(section))

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from eventstore import Metadata
 from service.cli.runtime import Runtime
-from service.commands.pull_requests import record_closed
+from service.commands.jobs.pull_requests import record_closed
 from service.commands.sites import request_index
 from service.ports.code_host import PullRequestPage
 from service.queries.projects import get_project

@@ -2,12 +2,13 @@
 
 import asyncio
 from functools import partial
+from typing import TYPE_CHECKING
 
+from eventstore import LogPlace
 from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.link_checker import AiohttpLinkChecker
 from service.adapters.offline import offline_code_hosts, offline_docs
-from service.adapters.sessions import SqliteSessions
 from service.adapters.sign_in.passkeys import WebauthnPasskeys
 from service.adapters.tracing.traced import (
     traced_code_host,
@@ -24,66 +25,90 @@ from service.cli.runtime import Runtime
 from service.commands.guarded_projects import GuardedProjects
 from service.domain.projects.settings import CodeHostKind
 from service.domain.threads.replies import ReplyEvent
-from service.main.listening import Address, admission_settings
-from service.main.reloading import CurrentModels
+from service.integrity.log_place import log_place
+from service.main.process.joining import Others
+from service.main.process.listening import Address, admission_settings
+from service.main.process.reloading import CurrentModels
+from service.main.process.sharing import Shared
 from service.main.sign_in import identity_provider
 from service.ports.code_host import CodeHost
+from service.ports.shared.instances import Instances
 from service.ports.tracer import NoTracer
-from service.queries.jobs import JobReader, slots_of
-from service.queries.people import PeopleDirectory
-from service.runtime.settings import AgentSection
+from service.queries.access.people import PeopleDirectory
+from service.queries.jobs.jobs import JobReader, slots_of
+from service.queries.projects import cost_bound_of
+from service.queries.read_models import FreshReads
+from service.runtime.settings.settings import AgentSection
 from service.runtime.uploads import Uploads
 from service.web.api.metrics import Metrics
-from service.web.http.admission import Admission
+from service.web.http.connections.admission import Admission
+from service.workers.admission.failed_sign_ins import FailedSignIns
 from service.workers.admission.sessions import Sessions
-from service.workers.broadcast import Broadcast
 from service.workers.checkpointing import Checkpoints
 from service.workers.data_folder_watch import DataFolderWatch
 from service.workers.erasures import Erasures
 from service.workers.fair_slots import fetch_slots
+from service.workers.followed_replies import FollowedReplies
+from service.workers.hosted_folder import HostedFolder
 from service.workers.indexing.indexer import Indexer, IndexerContext
 from service.workers.indexing.poller import Poller
 from service.workers.indexing.site_reports import SiteReports
-from service.workers.instances import Instance, NoInstance
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.log_watch import LogWatch
-from service.workers.replier import Replier
-from service.workers.reply_context import ReplyContext
+from service.workers.replies.broadcast import Broadcast
+from service.workers.replies.replier import Replier
+from service.workers.replies.reply_context import ReplyContext
 from service.workers.reviews.answers import CommentAnswers
 from service.workers.reviews.comments import CommentReader, CommentSettings
 from service.workers.reviews.context import ReviewContext
 from service.workers.spending import Spending
 from service.workers.webhooks import Webhooks
 
+if TYPE_CHECKING:
+    from service.workers.indexing.sharing import SharedIndexing
+    from service.workers.indexing.vector_sharing import SharedVectors
+
 
 class Parts:
     def __init__(
         self,
         runtime: Runtime,
-        instance: Instance | NoInstance,
+        instances: Instances,
         address: Address,
         models: CurrentModels,
+        usage_secret: bytes,
+        shared: Shared,
+        others: Others | None = None,
         *,
         drill: bool,
         reads_only: bool,
+        away: LogPlace | None = None,
     ) -> None:
         settings = runtime.settings
-        self.runtime, self.instance, self.models = runtime, instance, models
+        self.runtime, self.instances, self.models = runtime, instances, models
+        self.others = others
+        """How other instances of the log are reached; None where there are none."""
         self.address = address
         self.closing = asyncio.Event()
         """Set when the service begins to stop."""
-        self.data_folder = DataFolderWatch(runtime.data, runtime.store)
+        shares_log = not reads_only and not log_place(runtime.data).is_local
+        self.fresh_reads = FreshReads(runtime.store, runtime.views) if shares_log else None
+        """None where no other instance writes."""
+        self.data_folder = DataFolderWatch(runtime.data, runtime.store, away)
         self.broadcast: Broadcast[ReplyEvent] = Broadcast()
-        self.hosted = HostedCodeHost(runtime.data, base_url=address)
+        self.hosted = HostedCodeHost(runtime.data, base_url=address, place=runtime.hosted_place)
         tracer = self.tracer = NoTracer() if drill else tracer_for(__version__)
         docs = self.docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
         reviewed = offline_code_hosts() if drill else runtime.code_hosts
         code_hosts: dict[CodeHostKind, CodeHost] = {**reviewed, "local": self.hosted}
         self.search = traced_index(runtime.index, tracer)
-        self.admission = Admission(runtime.store, runtime.views, runtime.data, admission_settings(settings))
+        self.admission = Admission(
+            runtime.store, runtime.views, usage_secret, admission_settings(settings), shared=shared.counts
+        )
         self.people = PeopleDirectory(runtime.store)
-        self.sessions = Sessions(runtime.store, self.people, SqliteSessions(runtime.data / "sessions.db"))
-        self.passkeys = WebauthnPasskeys()
+        self.sessions = Sessions(runtime.store, self.people, shared.sessions)
+        self.failed_sign_ins = FailedSignIns(runtime.store)
+        self.passkeys = WebauthnPasskeys(shared.challenges)
         self.identity_provider, self.admits = identity_provider(settings.sign_in.oidc)
         self.metrics = Metrics(
             runtime.store,
@@ -91,12 +116,13 @@ class Parts:
             runtime.data,
             lambda: self.admission.connection_limiter.open,
             self.data_folder.trouble_kind,
+            instances=instances,
         )
         self.admission.count_with(self.metrics.count_bound)
         models.measure(lambda model: traced_model(self.metrics.of_model(model), tracer))
         self.job_reader = JobReader(runtime.store, runtime.views, slots_of(settings.agent))
         fetches = fetch_slots()
-        counted = IndexerContext(fetches, self.metrics.count_bound)
+        counted = IndexerContext(fetches, self.metrics.count_bound, shared=_shared_indexing(runtime, instances, others))
         self.indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data, counted)
         refused = partial(self.metrics.count_bound, "uploads")
         self.uploads = Uploads(runtime.data, refused)
@@ -106,13 +132,18 @@ class Parts:
             runtime.store, runtime.views, docs, reviewed, runtime.secrets, runtime.data,
             network.folders, network.allow_private,
         )  # fmt: skip
+        self.hosted_folder = (
+            HostedFolder(runtime.hosted_place.root, instances)
+            if others is not None and runtime.hosted_place.is_shared
+            else None
+        )
         self.poller = (
             Poller(runtime.store, runtime.views, docs, minutes=settings.index.poll_minutes, fetches=fetches)
             if settings.index.poll_minutes > 0
             else None
         )
         assistant = settings.assistant
-        self.spending = Spending(runtime.store, settings.cost_bounds)
+        self.spending = Spending(runtime.store, settings.cost_bounds, partial(cost_bound_of, runtime.views))
         context = ReplyContext(
             runtime.models,
             self.search,
@@ -127,14 +158,18 @@ class Parts:
             tracer,
             spending=self.spending,
         )
+        self.followed_replies = FollowedReplies(
+            runtime.store, self.broadcast, instances, self.closing, None if others is None else others.http
+        )
         self.replier = Replier(
             runtime.store,
             runtime.views,
             self.broadcast,
             context,
-            instance=instance.name,
-            is_alive=instance.is_alive,
-            crashed=instance.crashed,
+            instance=instances.name,
+            is_alive=instances.is_alive,
+            crashed=lambda: instances.crashed,
+            followed=self.followed_replies,
         )
         self.job_runner = JobRunner(
             runtime.store,
@@ -148,22 +183,22 @@ class Parts:
                 AiohttpLinkChecker(allow_private=settings.network.allow_private)
                 if settings.agent.check_external and not drill
                 else None,
+                is_home=lambda: runtime.hosted_place.is_here,
             ),
             _job_settings(settings.agent, takes_up_earlier=not drill),
-            instance=instance.name,
-            is_alive=instance.is_alive,
+            instances,
         )
         agent = settings.agent
-        reviews = ReviewContext(runtime.store, runtime.views, reviewed, fetch_slots())
+        reviews = ReviewContext(runtime.store, runtime.views, reviewed, fetch_slots(), leads=instances.leads)
         reading = CommentSettings(agent.mention, agent.comments_per_hour, agent.comment_poll_minutes)
         self.comment_reader = CommentReader(reviews, reading, self.admission.metered)
         self.comment_answers = CommentAnswers(reviews, mention=agent.mention)
         self.checkpoints = (
-            Checkpoints(runtime.store, runtime.data, settings.audit.checkpoint_minutes)
+            Checkpoints(runtime.store, runtime.shared_secrets, runtime.data, settings.audit.checkpoint_minutes)
             if settings.audit.checkpoint_minutes > 0 and not reads_only
             else None
         )
-        self.log_watch = LogWatch(runtime.data, runtime.store.hold)
+        self.log_watch = LogWatch(runtime.data, runtime.store.hold, lambda: runtime.store.held)
         self.erasures = Erasures(runtime.store, runtime.views)
         self.webhook_sender = AiohttpWebhookSender(
             allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
@@ -173,12 +208,29 @@ class Parts:
             runtime.views,
             traced_sender(self.webhook_sender, tracer),
             concurrent_deliveries=settings.webhooks.concurrent_deliveries,
+            leads=instances.leads,
         )
+
+    def shared_vectors(self) -> "SharedVectors | None":
+        """Return how vectors of sections are shared with other instances; None where there are none."""
+        if self.others is None:
+            return None
+        from service.workers.indexing.vector_sharing import SharedVectors
+
+        return SharedVectors(self.instances, self.others.http)
 
     def model_names(self) -> dict[str, str]:
         """Return which model each kind of work uses now."""
         models = self.runtime.models
         return {"agent": models.for_agent("").name, "assistant": models.for_assistant().name}
+
+
+def _shared_indexing(runtime: Runtime, instances: Instances, others: Others | None) -> "SharedIndexing | None":
+    if others is None:
+        return None
+    from service.workers.indexing.sharing import SharedIndexing
+
+    return SharedIndexing(runtime.store, instances, others.http, runtime.hosted_place)
 
 
 def _job_settings(agent: AgentSection, *, takes_up_earlier: bool) -> JobSettings:

@@ -10,8 +10,8 @@ from service.cli.main import run
 from service.cli.runtime import Program, Runtime
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
-    from service.runtime.settings import Settings
-    from service.runtime.settings_shown import SettingsReader
+    from service.runtime.settings.settings import Settings
+    from service.runtime.settings.settings_shown import SettingsReader
 
 
 def _open(data: Path, settings: "Settings") -> AbstractAsyncContextManager[Runtime]:
@@ -36,25 +36,31 @@ def _import_structlog() -> None:
 
 async def _serve(data: Path, settings: "Settings", reread: "SettingsReader", drill: bool) -> None:
     _import_structlog()
-    from service.main.serving import serve  # late: no other command needs what serves
+    from service.main.process.serving import serve  # late: no other command needs what serves
 
     await serve(data, settings, reread, drill=drill)
 
 
 def _check(settings: "Settings") -> None:
     from service.main.folder import configured_models
-    from service.main.listening import admission_settings
+    from service.main.process.listening import admission_settings
 
     configured_models(settings)
     admission_settings(settings)
 
 
 def _description() -> dict[str, Any]:
-    from service.web.api.description import description
+    from service.web.api.description.description import description
 
     return description()
 
 
+SCHEMAS = {
+    "log": {"log": "eventstore.postgres.migrations", "service_log": "service.adapters.postgres.migrations"},
+    "vault": {"vault": "eventstore.postgres.migrations", "service_vault": "service.adapters.postgres.migrations"},
+}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the ``docsmith`` command; return its exit code."""
-    return run(arguments, Program(open=_open, serve=_serve, openapi=_description, check=_check))
+    return run(arguments, Program(open=_open, serve=_serve, openapi=_description, check=_check, schemas=SCHEMAS))

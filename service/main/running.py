@@ -5,7 +5,7 @@ import gc
 import os
 import socket
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -13,19 +13,26 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from eventstore import EventStoreError, StoreCorrupt
+from eventstore import EventStoreError, StoreCorrupt, StoreUnavailable
 from service.cli.runtime import Runtime, reachable
 from service.domain.errors import Forbidden, ServiceError, Unavailable
+from service.integrity.log_place import log_place
+from service.integrity.shared_secrets import usage_secret
 from service.main.folder import configured_models, open_runtime, open_to_read
-from service.main.listening import Address, require_descriptors, socket_of, url_of
-from service.main.reloading import CurrentModels
+from service.main.process.joining import Joined, join, reaching_others
+from service.main.process.listening import Address, require_descriptors, socket_of, url_of
+from service.main.process.reloading import CurrentModels
+from service.main.process.sharing import share
+from service.main.process.wrapping import wrapping_keys
 from service.main.server import Server
 from service.main.worker_table import SHUTDOWN_SECONDS
-from service.runtime.data_folder import only_server, require_served_as, trouble_of
+from service.runtime.data_folder import LOG_COPY, Trouble, only_server, require_served_as, trouble_of
 from service.runtime.logs import http_logger
-from service.runtime.settings import Settings, drilled
-from service.web.http.connections import listen
-from service.workers.instances import Instance, NoInstance
+from service.runtime.processes import start_server
+from service.runtime.settings.settings import Settings, drilled
+from service.web.http.connections.connections import listen
+from service.web.pages.preparing import prepare_pages
+from service.workers.instances import NoInstance
 
 log = structlog.get_logger()
 
@@ -56,31 +63,63 @@ async def running(
         try:
             server = await stack.enter_async_context(_running(data, settings, inherited, drill=drill))
         except (EventStoreError, OSError, sqlite3.Error, Forbidden, Unavailable) as error:
-            trouble = trouble_of(data)
+            trouble = trouble_of(data) or _log_away(data, error)
             if trouble is None or trouble.kind == "unreadable" or isinstance(error, StoreCorrupt):
                 raise
             log.warning("only reading is served", reason=trouble.says, error=str(error))
             try:
-                reading = _running(data, settings, inherited, drill=drill, reads_only=True)
+                reading = _running(
+                    data, settings, inherited, drill=drill, reads_only=True, away=trouble.kind == "log_away"
+                )
                 server = await stack.enter_async_context(reading)
             except (EventStoreError, OSError, sqlite3.Error) as other:
-                log.warning("not even reading is served", error=str(other))
+                log.warning("not even reading is served", error=str(other), exc_info=other)
                 raise error from None
         yield server
 
 
 @asynccontextmanager
 async def _running(
-    data: Path, settings: Settings, inherited: socket.socket | None, *, drill: bool, reads_only: bool = False
+    data: Path,
+    settings: Settings,
+    inherited: socket.socket | None,
+    *,
+    drill: bool,
+    reads_only: bool = False,
+    away: bool = False,
 ) -> AsyncIterator[Server]:
     address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
     models = CurrentModels(configured_models(settings, {} if drill else os.environ), linger_seconds)
     opened = open_to_read(data, settings, models) if reads_only else open_runtime(data, settings, models, alone=True)
     async with AsyncExitStack() as stack:
         listens_on = stack.enter_context(only_server(data, reads_only=reads_only))
-        instance = NoInstance() if reads_only else stack.enter_context(Instance(data))
+        in_other_use = (lambda: None) if reads_only else await _served(stack, data)
+        joined = (
+            Joined(NoInstance()) if reads_only else await stack.enter_async_context(join(data, settings, serves=True))
+        )
+        keys = None
+        if not (drill or reads_only):
+            keys = await stack.enter_async_context(wrapping_keys(data, settings, joined.instances))
         runtime = await stack.enter_async_context(opened)
-        server = Server(runtime, instance, address, models, drill=drill, reads_only=reads_only)
+        secret = await usage_secret(runtime.shared_secrets, reads_only=reads_only)
+        shared = await stack.enter_async_context(share(data, joined, secret))
+        others = await stack.enter_async_context(reaching_others(joined, runtime.shared_secrets))
+        server = Server(
+            runtime,
+            joined.instances,
+            address,
+            models,
+            secret,
+            shared,
+            others=others,
+            drill=drill,
+            reads_only=reads_only,
+            away=log_place(data) if away else None,
+        )
+        server.log_watch.in_other_use = in_other_use
+        if keys is not None:
+            server.key_rotation = keys.rotation
+            keys.install(server.app)
         # Without handler_cancellation, handlers whose client has left pile up (only in production: aiohttp's test
         # server cancels them).
         runner = web.AppRunner(server.app, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
@@ -97,11 +136,30 @@ async def _running(
         taking = await listen(runner.server, listening, server.admission.connection_limiter, http_logger())
         stack.callback(taking.close)
         listens_on(server.url)
+        await joined.serve_at(server.url, is_home=runtime.hosted_place.is_home)
         # What is here stays: else each full collection walks all of it, 30 ms of the event loop. None is made here: it
         # would hold the start up by as much, and of 100,000 objects it found none to free.
         gc.freeze()
         async with preparing(models, runtime, server.announced):
             yield server
+
+
+async def _served(stack: AsyncExitStack, data: Path) -> Callable[[], str | None]:
+    """Hold the log as one that is served, for as long as this service uses it. Raise StoreBusy.
+
+    Return a function that says why this one may not use it any more; None while it may.
+    """
+    served = log_place(data).served()
+    in_other_use = await asyncio.to_thread(served.__enter__)
+    stack.push_async_callback(asyncio.to_thread, served.__exit__, None, None, None)
+    return in_other_use
+
+
+def _log_away(data: Path, error: Exception) -> Trouble | None:
+    """Return what to say where the log does not answer and its copy on this machine can be read; else None."""
+    if type(error) is not StoreUnavailable or log_place(data).is_local or not (data / LOG_COPY).exists():
+        return None
+    return Trouble("log_away", f"{error}. Until then the log's copy on this machine is read.")
 
 
 @asynccontextmanager
@@ -117,6 +175,7 @@ async def preparing(models: CurrentModels, runtime: Runtime, announced: asyncio.
 async def _prepare_all(models: CurrentModels, runtime: Runtime, announced: asyncio.Event) -> None:
     await announced.wait()  # else threads that import hold up the line that is waited for
     await prepare(models)  # first: it takes longest
+    await asyncio.to_thread(prepare_pages)
     rehearsal = await asyncio.to_thread(import_module, "service.main.rehearsal")  # with all that an answer takes
     if opening := runtime.index.opening():
         await asyncio.wait(opening)  # here, since they belong to this event loop, and an answer is rehearsed on another
@@ -124,6 +183,7 @@ async def _prepare_all(models: CurrentModels, runtime: Runtime, announced: async
         await rehearsal.rehearse(
             runtime.index, await rehearsal.indexed_sites(runtime.views), may_search=runtime.meaning is None
         )
+    await asyncio.to_thread(start_server)  # else the first pull request that is opened waits for what it imports
 
 
 async def prepare(models: CurrentModels) -> None:

@@ -4,31 +4,40 @@ import asyncio
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
 
+from eventstore import LogPlace, StoreUnavailable
 from service.adapters.git.dulwich_docs import clear_clone
 from service.adapters.models.configured import ConfiguredModels
 from service.cli.runtime import Runtime
 from service.commands.guarded_projects import forget_unused_tokens
 from service.main.app import build_app, serve_metrics
 from service.main.folder import configured_models
-from service.main.listening import Address, admission_settings
+from service.main.homes import find_home
 from service.main.parts import Parts
-from service.main.reloading import Changes, CurrentModels, changes
-from service.main.worker_table import Stop, Worker, Workers
-from service.queries.projects import list_projects
+from service.main.process.joining import Others
+from service.main.process.listening import Address, admission_settings
+from service.main.process.reloading import Changes, CurrentModels, changes
+from service.main.process.sharing import Shared, of_folder
+from service.main.worker_table import Stop, Worker, Workers, while_leading
+from service.ports.shared.instances import Instances
+from service.queries.installation import explain_homes
+from service.queries.projects import list_projects, token_ids
 from service.queries.read_models import catch_up
 from service.retrieval.index.atomic_folder import clear_away
+from service.runtime.data_folder import Trouble
 from service.runtime.scratch import leftovers_beside, remove_leftovers
-from service.runtime.settings import Settings, drilled
-from service.runtime.settings_shown import ShownSettings
+from service.runtime.settings.settings import Settings, drilled
+from service.runtime.settings.settings_shown import ShownSettings
 from service.runtime.system import now
 from service.runtime.uploads import remove_uploads
 from service.web.http.app_keys import MODEL_NAMES, SHOWN_SETTINGS
 from service.workers.indexing.embedder import Embedder
-from service.workers.instances import Instance, NoInstance
+from service.workers.key_rotation import KeyRotation
 
 
 class Server:
@@ -37,28 +46,48 @@ class Server:
     def __init__(
         self,
         runtime: Runtime,
-        instance: Instance | NoInstance,
+        instances: Instances,
         address: Address,
         models: CurrentModels,
+        usage_secret: bytes,
+        shared: Shared | None = None,
         *,
+        others: Others | None = None,
         drill: bool = False,
         reads_only: bool = False,
+        away: LogPlace | None = None,
     ) -> None:
+        """``away``: where the log is that does not answer; once it does, the service is to be started in full."""
         self.is_drill, self.reads_only = drill, reads_only
         self.models, self.url = models, ""
         self.listening: socket.socket | None = None
         self._settings = runtime.settings
         self.shown_settings = ShownSettings(runtime.settings)
-        self._parts = Parts(runtime, instance, address, models, drill=drill, reads_only=reads_only)
+        self._parts = Parts(
+            runtime,
+            instances,
+            address,
+            models,
+            usage_secret,
+            shared or of_folder(runtime.data),
+            others,
+            drill=drill,
+            reads_only=reads_only,
+            away=away,
+        )
         self.data_folder, self.admission = self._parts.data_folder, self._parts.admission
+        self.log_watch = self._parts.log_watch
         self.announced = asyncio.Event()
         """Set by the one who runs the server, once it takes requests and has said so: then the indexes are opened and
         the modules of an answer imported, for which early requests wait.
         """
         self._replies_ready = asyncio.Event()
         self._workers = Workers()
+        self.key_rotation: KeyRotation | None = None
+        """It looks after the wrapping keys of a wrapped vault; None where the vault is not wrapped."""
+        self._is_draining = False
         self._metrics_runner: web.AppRunner | None = None
-        self.app = build_app(self._parts, self.readiness)
+        self.app = build_app(self._parts, self.readiness, self.refuses_requests)
         self.app[SHOWN_SETTINGS] = self.shown_settings
 
     def _table(self) -> Iterator[Worker]:
@@ -70,26 +99,35 @@ class Server:
             yield Worker(name, run, Stop.REQUESTS, reads)
         yield Worker("people", parts.people.run, Stop.REQUESTS, reads=True)
         yield Worker("sessions", parts.sessions.run, Stop.REQUESTS, reads=True)
+        yield Worker("failed-sign-ins", parts.failed_sign_ins.run, Stop.REQUESTS)
         yield Worker("ended-jobs", parts.job_reader.run, Stop.REQUESTS, reads=True)
         yield Worker(
             "replier", lambda: parts.replier.run(ready=self._replies_ready, announced=self.announced), Stop.REPLIES
         )
         yield Worker("job-runner", parts.job_runner.run, Stop.JOBS)
+        if parts.hosted_folder is not None:
+            yield Worker("hosted-folder", parts.hosted_folder.run, Stop.WATCHING)
         yield Worker("indexer", parts.indexer.run, Stop.INDEXING)
         if parts.poller is not None:
-            yield Worker("poller", parts.poller.run, Stop.ASKING)
+            yield Worker("poller", partial(while_leading, parts.instances, parts.poller.run), Stop.LEADING)
         if not self.reads_only and runtime.meaning is not None:
-            embedder = Embedder(runtime.store, runtime.views, runtime.index, runtime.meaning)
+            embedder = Embedder(
+                runtime.store, runtime.views, runtime.index, runtime.meaning, shared=parts.shared_vectors()
+            )
             yield Worker("embedder", embedder.run, Stop.INDEXING)
         yield Worker("log-watch", parts.log_watch.run, Stop.ASKING)
+        if self.key_rotation is not None:
+            yield Worker("key-rotation", self.key_rotation.run, Stop.ASKING)
         yield Worker("erasures", parts.erasures.run, Stop.ASKING)
         if not self.is_drill:
-            yield Worker("webhooks", parts.webhooks.run, Stop.ASKING)
-            yield Worker("answers", parts.comment_answers.run, Stop.ASKING)
+            yield Worker("webhooks", partial(while_leading, parts.instances, parts.webhooks.run), Stop.LEADING)
+            yield Worker("answers", partial(while_leading, parts.instances, parts.comment_answers.run), Stop.LEADING)
             if self._settings.agent.mention:
-                yield Worker("comments", parts.comment_reader.run, Stop.ASKING)
+                yield Worker(
+                    "comments", partial(while_leading, parts.instances, parts.comment_reader.run), Stop.LEADING
+                )
         if parts.checkpoints is not None:
-            yield Worker("checkpoints", parts.checkpoints.run, Stop.ASKING)
+            yield Worker("checkpoints", partial(while_leading, parts.instances, parts.checkpoints.run), Stop.LEADING)
         yield Worker("loop-delay", parts.metrics.watch_loop, Stop.WATCHING, reads=True)
         yield Worker("metrics", parts.metrics.follow, Stop.WATCHING)
 
@@ -99,14 +137,18 @@ class Server:
         if not self.reads_only:
             await asyncio.to_thread(_remove_leftovers, runtime.data)
             await parts.erasures.repeat()
+            if parts.others is not None:
+                await find_home(runtime, parts.instances)
+            if parts.hosted_folder is not None:
+                await parts.hosted_folder.open()
             await parts.hosted.recover()
         await parts.indexer.load(self.announced)
         if not self.reads_only:
             await catch_up(runtime.views)
-            used = [project.token_id for project in await list_projects(runtime.views)]
-            await forget_unused_tokens(runtime.secrets, used, now())
+            await forget_unused_tokens(runtime.secrets, await token_ids(runtime.views), now())
         await self.admission.load()
-        await parts.people.catch_up()
+        with suppress(StoreUnavailable) if self.reads_only else nullcontext():
+            await parts.people.catch_up()
         await parts.sessions.load()
         await parts.job_reader.load()
         self._workers.begin(worker for worker in self._table() if worker.reads or not self.reads_only)
@@ -114,17 +156,39 @@ class Server:
             await self._replies_ready.wait()
         self._metrics_runner = await serve_metrics(parts.metrics, runtime.settings)
 
+    @property
+    def drain_seconds(self) -> float:
+        return self._settings.server.drain_seconds
+
+    async def drain(self, enough: asyncio.Event) -> None:
+        """Answer requests for ``drain_seconds`` more, or until ``enough``, while ``/readyz`` says that it goes down.
+
+        So a proxy sends its next requests to other instances before this one refuses any. Answers under way go on. Jobs
+        are parked at once, so that other instances go on with them, and so is what only one instance does.
+        """
+        if not self.drain_seconds:
+            return
+        self._is_draining = True
+        self.admission.connection_limiter.is_draining = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.drain_seconds):
+                for number in (Stop.LEADING, Stop.JOBS):
+                    await self._workers.stop(number)
+                await self._parts.instances.step_down()
+                await enough.wait()
+
     async def stop(self) -> None:
         """End streams properly and park jobs; requests that are under way go on."""
         parts = self._parts
         parts.closing.set()
+        self.admission.connection_limiter.is_draining = True
         if self._metrics_runner is not None:
             await self._metrics_runner.cleanup()
         for number in Stop:
             if number < Stop.REQUESTS:
                 await self._workers.stop(number)
         await parts.webhook_sender.close()
-        if parts.checkpoints is not None:
+        if parts.checkpoints is not None and parts.instances.leads():
             await parts.checkpoints.make()
         await asyncio.to_thread(parts.tracer.close)
 
@@ -132,6 +196,10 @@ class Server:
         """Stop what requests need, once there are no more."""
         await self._workers.stop(Stop.REQUESTS)
         await self._parts.sessions.close()
+        if self._parts.hosted_folder is not None:
+            await self._parts.hosted_folder.close()
+        if self._parts.fresh_reads is not None:
+            await self._parts.fresh_reads.close()
         if self._parts.identity_provider is not None:
             await self._parts.identity_provider.close()
 
@@ -176,20 +244,38 @@ class Server:
         return self.not_ready()
 
     def not_ready(self) -> dict[str, str]:
-        reasons = dict.fromkeys(self._workers.ended(), "this worker has ended")
+        reasons = self.refuses_requests()
         if (why := self._parts.runtime.views.trouble) is not None:
             reasons["views"] = why
-        for status in self._parts.runtime.views.status():
-            if status.failed is not None and status.failed != why:
-                reasons[f"view {status.name}"] = status.failed
-        if self._parts.log_watch.problem is not None:
-            reasons["log"] = "it is behind what was seen of it, or another one; docsmith doctor says what to do"
-        reasons |= {f"index {domain}": reason for domain, reason in self._parts.runtime.index.broken().items()}
         if (trouble := self.data_folder.trouble()) is not None:
-            reasons["data folder"] = f"{trouble.says}{' Until then only reading is served.' if self.reads_only else ''}"
-        if self._parts.closing.is_set():
+            reasons["log" if trouble.kind == "log_away" else "data folder"] = self._says(trouble)
+        if self.log_watch.not_ready is not None:
+            reasons["log"] = self.log_watch.not_ready
+        if self._parts.hosted_folder is not None and self._parts.hosted_folder.trouble is not None:
+            reasons["hosted repositories"] = self._parts.hosted_folder.trouble
+        is_home = self._parts.runtime.hosted_place.is_home
+        if (why := explain_homes(self._parts.instances.others(), is_home=is_home)) is not None:
+            reasons["home"] = why
+        return reasons | {f"index {domain}": why for domain, why in self._parts.runtime.index.broken().items()}
+
+    def refuses_requests(self) -> dict[str, str]:
+        """Return why requests should go to other instances: what is wrong with this one, and not with all of them."""
+        views = self._parts.runtime.views
+        reasons = dict.fromkeys(self._workers.ended(), "this worker has ended")
+        for status in views.status():
+            if status.failed is not None and status.failed != views.trouble:
+                reasons[f"view {status.name}"] = status.failed
+        trouble = self.data_folder.trouble()
+        if trouble is not None and trouble.kind not in {"write_failed", "log_away"}:
+            reasons["data folder"] = self._says(trouble)
+        if (why := self._parts.indexer.fetching()) is not None:
+            reasons["indexes"] = why
+        if self._is_draining or self._parts.closing.is_set():
             reasons["service"] = "it is going down"
         return reasons
+
+    def _says(self, trouble: Trouble) -> str:
+        return f"{trouble.says}{' Until then only reading is served.' if self.reads_only else ''}"
 
 
 def _remove_leftovers(data: Path) -> None:

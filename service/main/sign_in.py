@@ -3,9 +3,9 @@
 import os
 
 from service.adapters.sign_in.oidc import Client, OidcProvider, is_secure
-from service.commands.credentials import Admits
-from service.runtime.settings import OidcSection, listed
-from service.runtime.settings_file import BadSettings
+from service.commands.access.credentials import Admits
+from service.runtime.settings.settings import OidcSection, listed
+from service.runtime.settings.settings_file import BadSettings
 
 
 def identity_provider(settings: OidcSection) -> tuple[OidcProvider | None, Admits]:

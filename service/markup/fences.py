@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from service.markup.blocks import Block, blocks_of
+if TYPE_CHECKING:
+    from service.markup.blocks import Block
 
 _RUN = re.compile(r"`+")
 
@@ -26,8 +28,10 @@ def may_have_fences(text: str) -> bool:
     return "```" in text or "~~~" in text
 
 
-def without_fences(text: str, *, fits: Callable[[Block], bool] = lambda _: True, instead: str = "") -> str:
+def without_fences(text: str, *, fits: Callable[["Block"], bool] = lambda _: True, instead: str = "") -> str:
     """Return the text with something else in place of its fenced blocks, or of those that fit."""
+    from service.markup.blocks import blocks_of  # late: it takes 20 ms, and those who make blocks need none of it
+
     lines = text.split("\n")
     for block in reversed(blocks_of(text)):
         if block.kind == "fence" and fits(block):

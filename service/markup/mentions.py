@@ -2,8 +2,6 @@
 
 import re
 
-from service.markup.markdown import Markdown
-
 MAX_CHARACTERS = 65_536
 """Limit for the part of a comment that is looked through."""
 
@@ -17,6 +15,8 @@ def mentions(text: str, name: str) -> bool:
     """Return whether a comment in Markdown addresses the name."""
     if not names(text, name):
         return False
+    from service.markup.markdown import Markdown  # late: a start does not wait for what few comments need
+
     prose = Markdown(text[:MAX_CHARACTERS]).prose
     return names("\n".join(line for line in prose.split("\n") if not line.lstrip().startswith(">")), name)
 

@@ -17,7 +17,7 @@ import re
 import unicodedata
 from typing import Literal
 
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 
 SlugStyle = Literal[
     "github", "hugo", "hugo-ascii", "blackfriday", "python", "python-unicode", "pymdownx", "docutils", "mdn",

@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 Bound = Literal[
     "connections", "descriptors", "requests", "searches", "indexing_time", "indexing_memory", "page_time", "site_files",
     "uploads", "site_reports", "git_bodies", "git_turns", "git_work", "git_answers",
-    "page_turns", "page_work", "live_pages", "trial_searches", "gaps", "diff_files", "diff_lines", "diff_words",
+    "page_turns", "page_work", "live_pages", "full_texts", "trial_searches", "gaps", "diff_files", "diff_lines",
+    "diff_words", "proofs",
 ]  # fmt: skip
 """
 - ``connections``: a connection refused because there were too many.
@@ -28,11 +29,13 @@ Bound = Literal[
 - ``page_work``: such a page ended because it took too much time or memory.
 - ``live_pages``: an open page of the dashboard that does not change by itself, because its session or its organization
   has too many.
+- ``full_texts``: a whole site as one text refused, because it or its caller is sent too many.
 - ``trial_searches``: golden questions, or a search that is explained, refused because too many of its organization
   waited.
 - ``gaps``: a grouping of unanswered questions refused in the same way.
 - ``diff_files``, ``diff_lines``: files of a pull request, or lines of a file, left out because there are too many.
 - ``diff_words``: a pair of lines shown without marks for the words that changed, which took too long to find.
+- ``proofs``: a reader token refused until its page solves a task, because its site is asked far more than usual.
 """
 
 

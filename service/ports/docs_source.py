@@ -197,8 +197,9 @@ class DocsSource(Protocol):
 
     async def refresh(self, source: Source) -> bool:
         """Import into the ``local`` code host's repository the changes, since the last time, of the folder or
-        repository that it was made from; return whether there were any. False for the other code hosts, whose
-        repositories are the originals. Cheap where nothing has changed. Safe to repeat.
+        repository that it was made from, or of the upload that the source names while its files are there; return
+        whether there were any. False for the other code hosts, whose repositories are the originals. Cheap where
+        nothing has changed. Safe to repeat.
 
         Raises:
             Conflict: a file was changed there and here (``diverged``); nothing was imported.

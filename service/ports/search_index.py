@@ -116,7 +116,7 @@ class MaterialRequest(Struct, frozen=True):
     language of the documentation. Each gets its part of the budget.
     """
     budget_tokens: int
-    """For all sections together, with the tags and headings around them, as ``service.domain.tokens`` counts."""
+    """For all sections together, with the tags and headings around them, as ``service.domain.texts.tokens`` counts."""
     pages: tuple[str, ...] = ()
     """Pages that the answer is expected on, by title, path or URL; those that the site does not have are ignored."""
     page_size: int = 5
@@ -161,6 +161,24 @@ class OtherPages(Struct, frozen=True):
 
     count: int
     first: Sequence[PageName]
+
+
+class ListedPage(Struct, frozen=True, gc=False):
+    path: str
+    url: str
+    title: str
+    description: str
+    """By its front matter; empty where it says nothing."""
+    is_main: bool
+    """Not a page of an older version, a translation, or a change log."""
+
+
+class PageList(Struct, frozen=True):
+    """The pages of a site."""
+
+    commit: str
+    pages: Sequence[ListedPage]
+    """Those of the navigation first, in its order."""
 
 
 class SiteLinks(Protocol):
@@ -225,3 +243,14 @@ class SearchIndex(Protocol):
         ``readers``: the groups of the reader; a page for other groups counts as missing. None: for the service's own
         use.
         """
+
+    async def reader_groups(self, domain: str) -> Sequence[str]:
+        """Return the groups of readers that pages are restricted to, sorted: the first hundred."""
+
+    async def list_pages(self, domain: str, *, readers: Sequence[str] | None = None) -> PageList:
+        """Return all pages. ``readers``: as in ``read_page``."""
+
+    async def read_pages(
+        self, domain: str, paths: Sequence[str], *, readers: Sequence[str] | None = None
+    ) -> tuple[Page | None, ...]:
+        """Return several pages as ``read_page`` does, all of one index. Give a few at a time: searches wait."""

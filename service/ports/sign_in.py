@@ -24,6 +24,8 @@ class Account(Struct, frozen=True):
     subject: str
     email: str
     name: str
+    wanted: str = ""
+    """The one of several people with this address as whom they want to sign in."""
 
 
 class IdentityProvider(Protocol):

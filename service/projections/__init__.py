@@ -10,7 +10,7 @@ from service.projections.questions import QuestionsView
 from service.projections.reviews import ReviewsView
 from service.projections.sites import SitesView
 from service.projections.threads import ThreadsView
-from service.projections.usage import UsageDaysView, UsageView
+from service.projections.usage import ReaderHoursView, UsageDaysView, UsageView
 from service.projections.webhooks import WebhooksView
 
 
@@ -26,6 +26,7 @@ def all_projections() -> tuple[Projection, ...]:
         WebhooksView(),
         UsageView(),
         UsageDaysView(),
+        ReaderHoursView(),
         ReviewsView(),
         PeopleView(),
     )

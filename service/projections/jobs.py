@@ -28,6 +28,7 @@ from service.domain.jobs.decider import (
     JobRequested,
     JobResumed,
     JobStarted,
+    JobUnarchived,
     JobWaiting,
     MessageAdded,
     ModelReminded,
@@ -190,6 +191,8 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             }
         case JobArchived(archived_at=archived_at):
             return {"archived_at": archived_at.isoformat()}
+        case JobUnarchived():
+            return {"archived_at": None}
         case (
             JobRequested() | WorkspaceOpened() | ContextsOpened() | ModelReplied() | FileChanged() | ToolReturned()
             | WorkFinished()

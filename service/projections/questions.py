@@ -19,6 +19,7 @@ from service.domain.events import ERASED
 from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import FeedbackGiven
 from service.domain.threads.question_normalization import wording
+from service.domain.threads.question_words import word_key, words_of
 from service.domain.threads.recorded_reply import (
     CallEnd,
     ReaderLeft,
@@ -35,7 +36,7 @@ from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadSta
 from service.projections import question_days
 from service.streams import ERASURES, THREADS, decoded
 
-NAME = "questions-5"
+NAME = "questions-6"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
 """Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
@@ -84,6 +85,11 @@ class QuestionsView:
         CREATE INDEX asked_unanswered ON asked (project_id, wording) WHERE resolution = 'unanswered';
         CREATE INDEX asked_gaps ON asked (organization_id, asked_at, project_id, wording, position)
             WHERE resolution = 'unanswered';
+        CREATE TABLE asked_words (
+            word INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            PRIMARY KEY (word, position)
+        ) STRICT, WITHOUT ROWID;
         CREATE TABLE answers (
             id TEXT PRIMARY KEY,
             position INTEGER NOT NULL,
@@ -159,6 +165,8 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
                     "" if recorded.erased or recorded.damaged else wording(asked.text), asked.current_path, thread_id,
                 ),
             )  # fmt: skip
+            if not (recorded.erased or recorded.damaged):
+                _add_words(db, recorded.position)
         case ReplyStarted() as begun:
             _leave_from(db, thread_id, begun.message_id, itself=False)
             db.execute(
@@ -204,6 +212,21 @@ def _apply(db: sqlite3.Connection, recorded: RecordedEvent, thread_id: str, even
             pass
         case unknown:
             assert_never(unknown)
+
+
+def _add_words(db: sqlite3.Connection, position: int) -> None:
+    """Let a question be found by its words."""
+    for row in db.execute("SELECT organization_id, question FROM asked WHERE position = ?", (position,)).fetchall():
+        words = ((word_key(row[0], word), position) for word in words_of(row[1]))
+        db.executemany("INSERT OR IGNORE INTO asked_words VALUES (?, ?)", words)
+
+
+def _remove_words(db: sqlite3.Connection, thread_id: str) -> None:
+    """Remove the words of a thread's questions, while their text is there."""
+    sql = "SELECT position, organization_id, question FROM asked WHERE thread_id = ?"
+    for position, organization_id, question in db.execute(sql, (thread_id,)).fetchall():
+        words = ((word_key(organization_id, word), position) for word in words_of(question))
+        db.executemany("DELETE FROM asked_words WHERE word = ? AND position = ?", words)
 
 
 def _add_call(db: sqlite3.Connection, reply_id: str, call: CallEnd) -> None:
@@ -268,6 +291,7 @@ def _checks(checks: ReplyChecks | None) -> tuple[int | None, int | None, int | N
 
 def _erase(db: sqlite3.Connection, thread_id: str) -> None:
     """Change the rows to what a rebuild from the log makes of them without the thread's key."""
+    _remove_words(db, thread_id)
     db.execute("UPDATE asked SET question = ?, wording = '', page = ? WHERE thread_id = ?", (ERASED, ERASED, thread_id))
     for column in ("answer", "comment"):
         db.execute(

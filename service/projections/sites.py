@@ -5,8 +5,19 @@ import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
 
+import msgspec
+
 from eventstore import RecordedEvent
-from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteAccessChanged, SiteIndexed, SiteRegistered
+from service.domain.sites import (
+    IndexFailed,
+    IndexingStarted,
+    IndexKept,
+    IndexRequested,
+    SiteAccessChanged,
+    SiteIndexed,
+    SiteRegistered,
+    SiteWidgetChanged,
+)
 from service.streams import SITES, decoded
 
 UP_TO_DATE = """
@@ -17,7 +28,7 @@ UP_TO_DATE = """
 
 
 class SitesView:
-    name = "sites-5"
+    name = "sites-6"
     tables = """
         CREATE TABLE sites (
             domain TEXT PRIMARY KEY,
@@ -36,7 +47,8 @@ class SitesView:
             failed_at TEXT,
             failures INTEGER NOT NULL DEFAULT 0,
             public INTEGER NOT NULL DEFAULT 0,
-            origins TEXT NOT NULL DEFAULT '[]'  -- JSON
+            origins TEXT NOT NULL DEFAULT '[]',  -- JSON
+            widget TEXT NOT NULL DEFAULT '{}'  -- JSON
         ) STRICT;
         CREATE INDEX sites_by_organization ON sites (organization_id, domain);
     """
@@ -64,6 +76,8 @@ class SitesView:
                         ),
                     )  # fmt: skip
                     db.execute(UP_TO_DATE, (domain,))
+                case IndexingStarted():
+                    pass
                 case IndexKept():
                     db.execute(UP_TO_DATE, (domain,))
                 case IndexFailed(code=code, message=message, failed_at=at):
@@ -76,6 +90,10 @@ class SitesView:
                     db.execute(
                         "UPDATE sites SET public = ?, origins = ? WHERE domain = ?",
                         (public, json.dumps(origins), domain),
+                    )
+                case SiteWidgetChanged(widget=widget):
+                    db.execute(
+                        "UPDATE sites SET widget = ? WHERE domain = ?", (msgspec.json.encode(widget).decode(), domain)
                     )
                 case unknown:
                     assert_never(unknown)

@@ -1,5 +1,5 @@
-"""Accepted requests, as rows: those of the last 30 days, which is as far back as any limit looks, and how many there
-were on each day of UTC.
+"""Accepted requests, as rows: those of the last 30 days, which is as far back as any limit looks; how many there were
+on each day of UTC; and how many questions of readers each site had in each hour of the last days.
 """
 
 import sqlite3
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from eventstore import RecordedEvent, UnknownEventType
+from service.domain.access.proof_of_work import HOURS
 from service.domain.access.usage import LONGEST_WINDOW_SECONDS, milliseconds
 from service.streams import USAGE, decoded
 
@@ -76,4 +77,32 @@ class UsageDaysView:
             "INSERT INTO usage_days VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
             [(*place, count) for place, count in counts.items()],
+        )
+
+
+class ReaderHoursView:
+    name = "reader-hours-1"
+    tables = """
+        CREATE TABLE reader_hours (
+            project_id TEXT NOT NULL,
+            hour INTEGER NOT NULL,  -- since 1970
+            questions INTEGER NOT NULL,
+            PRIMARY KEY (project_id, hour)
+        ) STRICT, WITHOUT ROWID;
+    """
+
+    def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
+        counts = Counter(
+            (one.project_id, milliseconds(one.accepted_at) // 3_600_000)
+            for _, one in decoded(USAGE, events)
+            if one.is_reader
+        )
+        db.executemany(
+            "INSERT INTO reader_hours VALUES (?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET questions = questions + excluded.questions",
+            [(*place, count) for place, count in counts.items()],
+        )
+        db.executemany(
+            "DELETE FROM reader_hours WHERE project_id = ? AND hour < ?",
+            [(project_id, hour - HOURS - 1) for project_id, hour in counts],
         )

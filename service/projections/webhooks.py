@@ -13,6 +13,7 @@ from eventstore import RecordedEvent
 from service.domain.hooks.deliveries import DeliveryAttempted, DeliveryEvent, DeliveryRequested, delivery_id
 from service.domain.hooks.webhooks import (
     JobEventName,
+    WebhookChanged,
     WebhookCreated,
     WebhookDeleted,
     WebhookDisabled,
@@ -20,7 +21,7 @@ from service.domain.hooks.webhooks import (
     WebhookEvent,
 )
 from service.domain.jobs.decider import JobRequested
-from service.domain.times import timestamp
+from service.domain.texts.times import timestamp
 from service.streams import DELIVERIES, JOBS, WEBHOOKS, decoded
 
 MAX_ENDED = 1000
@@ -128,6 +129,8 @@ def _apply_webhook(db: sqlite3.Connection, webhook_id: str, event: WebhookEvent)
                     timestamp(made.created_at),
                 ),
             )  # fmt: skip
+        case WebhookChanged(events=events):
+            db.execute("UPDATE webhooks SET events = ? WHERE id = ?", (json.dumps(events), webhook_id))
         case WebhookDisabled(reason=reason):
             db.execute("UPDATE webhooks SET disabled = ? WHERE id = ?", (reason, webhook_id))
             db.execute(

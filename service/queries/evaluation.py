@@ -54,8 +54,6 @@ class Evaluation(Struct, frozen=True):
     ndcg_at_10: float
     misses: tuple[Missed, ...]
     """Questions with nothing right among the first five."""
-    failed: tuple[str, ...] = ()
-    """The thresholds that were missed."""
 
     @property
     def view(self) -> EvaluationView:

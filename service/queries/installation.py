@@ -1,19 +1,21 @@
-"""The installation as a whole: how far its log and views are, and what its data folder takes."""
+"""The installation as a whole: how far its log and views are, what its data folder takes, and who is home."""
 
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from eventstore import EventStore, ProjectionStatus, Views
+from service.ports.shared.instances import Peer
 
 WALK_SECONDS = 1.0
 """For all folders together: of a larger one the files that were counted by then are shown."""
 PARTS = {
     "Log of all events": ("events.db", "events.db-wal", "events.db-shm"),
+    "Copy of the log, read while it is away": ("log-copy.db", "log-copy.db-wal", "log-copy.db-shm"),
     "Vault: keys of encrypted text": ("keys.db", "keys.db-wal", "keys.db-shm"),
     "Tables made from the log": ("views.db", "views.db-wal", "views.db-shm"),
     "Search indexes": ("index",),
@@ -57,11 +59,28 @@ async def read_progress(store: EventStore, views: Views) -> Progress:
     return Progress(await store.head(), max((one.lag for one in status), default=0), failed)
 
 
-def measure_disk(data: Path) -> Disk:
-    """Return what the data folder takes, and its disk. It walks folders: call it on a thread. Raises OSError."""
+def explain_homes(peers: Sequence[Peer], *, is_home: bool = False) -> str | None:
+    """Return what is wrong where several instances are home; else None. ``is_home``: this instance is one of them."""
+    homes = sorted(peer.url for peer in peers if peer.is_home and peer.url)
+    if len(homes) + is_home < 2:
+        return None
+    named = ["this instance", *homes] if is_home else homes
+    return (
+        f"{len(named)} instances are home to the embedded code host: {', '.join(named)}. Set home = true in "
+        "[instances] of the one that has its repositories, and home = false on the others."
+    )
+
+
+def measure_disk(data: Path, hosted: Path) -> Disk:
+    """Return what the data folder takes, and its disk; and what the hosted repositories take, in a folder that may be
+    elsewhere. It walks folders: call it on a thread. Raises OSError.
+    """
     usage, until = shutil.disk_usage(data), time.monotonic() + WALK_SECONDS
     named = {name for names in PARTS.values() for name in names}
-    parts = [_measured(title, [data / name for name in names], until) for title, names in PARTS.items()]
+    folders = {"hosted": hosted}
+    parts = [
+        _measured(title, [folders.get(name, data / name) for name in names], until) for title, names in PARTS.items()
+    ]
     parts.append(_measured("Everything else", [one for one in data.iterdir() if one.name not in named], until))
     return Disk(usage.free, usage.total, tuple(one for one in parts if one.size))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from eventstore import Views
-from service.domain.times import timestamp_from
+from service.domain.texts.times import timestamp_from
 from service.views.organizations import OrganizationView
 
 SHOWN_OWNERS = 3

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from eventstore import Views
-from service.queries.gaps import count_unanswered
-from service.queries.organization_jobs import count_organization_jobs
-from service.queries.questions import Period
+from service.queries.jobs.organization_jobs import count_organization_jobs
+from service.queries.readers.gaps import count_unanswered
+from service.queries.readers.questions import Period
 from service.queries.sites import Site
 from service.views.overview import OverviewView, WaitingJobsView
 

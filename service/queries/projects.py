@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from eventstore import EventStore, StoreUnavailable, Views
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.settings import ProjectSettings
-from service.domain.times import timestamp_from
+from service.domain.texts.times import timestamp_from
 from service.ports.docs_source import Source
 from service.streams import PROJECTS
 from service.views.projects import ContextView, ProjectView
@@ -44,6 +44,13 @@ async def list_projects_of(views: Views, organization_id: str, *, after: str = "
     return [_view(row) for row in rows]
 
 
+async def token_ids(views: Views) -> set[str]:
+    """Return the names under which the vault keeps the tokens of all projects, and of their context repositories."""
+    projects = await list_projects(views)
+    of_contexts = {one.token_id for project in projects for one in project.contexts}
+    return ({project.token_id for project in projects} | of_contexts) - {""}
+
+
 async def get_project(views: Views, project_id: str) -> ProjectView | None:
     row = await views.query_one("SELECT * FROM projects WHERE id = ?", (project_id,))
     return _view(row) if row else None
@@ -58,6 +65,12 @@ async def organization_of(views: Views, project_id: str) -> str:
 async def project_of_domain(views: Views, domain: str) -> ProjectView | None:
     row = await views.query_one("SELECT * FROM projects WHERE domain = ?", (domain,))
     return _view(row) if row else None
+
+
+async def cost_bound_of(views: Views, domain: str) -> float:
+    """Return the bound a day, in US dollars, that the owner of a site has set; 0 for none."""
+    project = await project_of_domain(views, domain)
+    return project.max_cost_usd_day if project is not None else 0.0
 
 
 def _view(row: sqlite3.Row) -> ProjectView:
@@ -84,7 +97,7 @@ def context_sources(project_id: str, contexts: Iterable[ContextRepository | Cont
     return tuple(
         Source(
             project_id, one.repository, one.ref, "", "github", git_token_env=one.token_env, context=one.name,
-            guarded=not one.internal, public=one.public,
+            guarded=not one.internal, public=one.public, token_id=one.token_id,
         )
         for one in contexts
     )  # fmt: skip

@@ -5,18 +5,20 @@ import sqlite3
 from contextlib import suppress
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 
 from eventstore import EventStore, StoreUnavailable, Views, load
 from service.domain.access.spending import Spending, day_of
 from service.domain.sites import SiteAccessChanged
-from service.domain.times import timestamp_from
+from service.domain.texts.times import timestamp_from
+from service.domain.widget import Widget
 from service.streams import SITES, SPENDING, decoded
-from service.views.sites import IndexFailure, SiteView
+from service.views.sites import IndexFailure, SiteView, WidgetView
 
 COLUMNS = (
     "domain, project_id, organization_id, index_wanted, wanted_at, commit_id, indexed_at, pages, sections,"
-    " skipped_count, failure_code, failure_message, failed_at, failures, file, public, origins"
+    " skipped_count, failure_code, failure_message, failed_at, failures, file, public, origins, widget"
 )
 
 
@@ -77,8 +79,15 @@ def _site(row: sqlite3.Row) -> Site:
         failure=failure,
         public=bool(row["public"]),
         origins=tuple(json.loads(row["origins"])),
+        widget=_widget(msgspec.json.decode(row["widget"], type=Widget)),
     )
     return Site(view, row["file"])
+
+
+def _widget(widget: Widget) -> WidgetView:
+    return WidgetView(
+        widget.title, widget.greeting, widget.suggestions, widget.hand_off, widget.form, widget.accent
+    )  # fmt: skip
 
 
 def _time(text: str | None) -> str | None:

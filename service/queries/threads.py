@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from eventstore import EventStore, Views, load
+from eventstore import EventStore, RecordedEvent, Views, load
 from service.domain.threads.recorded_reply import Reply, ReplyStarted
 from service.domain.threads.replies import ResumeRequest
 from service.domain.threads.threads import PostMessage, Thread, ThreadEvent
@@ -67,25 +67,29 @@ async def replies_in_chat(
     return [ChatReply(*row) for row in rows]
 
 
-async def position_of_reply(store: EventStore, views: Views, reply_id: str) -> int | None:
-    """Return where in the log a reply begins."""
-    await wait_for_head(store, views)
-    row = await views.query_one("SELECT position FROM replies WHERE id = ?", (reply_id,))
-    return None if row is None else int(row[0])
-
-
 async def events_of_reply(store: EventStore, thread_id: str, reply_id: str) -> list[ThreadEvent]:
     """Return the events of a thread from the beginning of a reply on."""
+    recorded = await recorded_of_reply(store, thread_id, reply_id)
+    return [event for _, event in decoded(THREADS, recorded)]
+
+
+async def recorded_of_reply(store: EventStore, thread_id: str, reply_id: str) -> list[RecordedEvent]:
+    """Return the events of a thread from the beginning of a reply on, as they are on record."""
     limit = 0
     while True:
         limit = 2 * limit or EVENTS_OF_REPLY
         read = await store.read_stream(THREADS.stream(thread_id), limit=limit, backwards=True)
-        events = [event for _, event in decoded(THREADS, read[::-1])]
-        for at, event in enumerate(events):
-            if isinstance(event, ReplyStarted) and event.reply_id == reply_id:
-                return events[at:]
+        for at, one in enumerate(read):
+            if one.type == "reply-started" and _begins(one, reply_id):
+                return read[at::-1]
         if len(read) < limit:
             return []
+
+
+def _begins(recorded: RecordedEvent, reply_id: str) -> bool:
+    return any(
+        isinstance(event, ReplyStarted) and event.reply_id == reply_id for _, event in decoded(THREADS, [recorded])
+    )
 
 
 class FoundReply(Struct, frozen=True):

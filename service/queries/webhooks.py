@@ -9,7 +9,7 @@ from msgspec import Struct
 from eventstore import Views
 from service.domain.errors import NotFound
 from service.domain.hooks.webhooks import JobEventName
-from service.domain.times import timestamp
+from service.domain.texts.times import timestamp
 from service.projections.webhooks import CHANGES, WebhooksView
 from service.views.webhooks import DeliveryList, DeliveryState, DeliveryView, WebhookList, WebhookView
 

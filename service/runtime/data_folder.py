@@ -19,13 +19,19 @@ UMASK = 0o077
 """For every process that writes into a data folder: files 600, folders 700, whatever the caller's umask is."""
 OTHERS = 0o077
 LOG = "events.db"
+ELSEWHERE = "store"
+"""The file that says where the log is, in a folder that does not have it."""
+LOG_COPY = "log-copy.db"
+"""The copy of a log that is elsewhere, which is read while that is away: derived, and made again when it is deleted."""
+WRAPPING = "wrapping-keys"
+"""The folder with the wrapping keys of a vault in PostgreSQL."""
 COPY_MARK = "restored.json"
 """The file that restore leaves in a folder until the copy is put to use."""
 _DERIVED = ("views.db", "checkpoints.jsonl", "hosted")
 """Made after the log, so a folder with one of these has had a log."""
 _OURS = re.compile(
-    r"(events|keys|views|usage|sessions)\.db.*|server\.lock|instances|hosted|repos|index|websites?|checkpoint.*|usage.*"
-    r"|demo\.log|(?:manual|sample)|\.(?:manual|sample)-.*|docsmith\.toml|restored\.json|lost\+found|\.snapshot",
+    r"(events|keys|views|usage|sessions|log-copy)\.db.*|server\.lock|instances|hosted|repos|index|websites?|checkpoint.*|usage.*"
+    r"|store|store\.new|moved|wrapping-keys|demo\.log|(?:manual|sample)|\.(?:manual|sample)-.*|docsmith\.toml|restored\.json|lost\+found|\.snapshot",
     re.DOTALL,
 )
 """Names that a new data folder may hold already: leftovers of a start that did not get far, the demo's copy of the
@@ -36,7 +42,7 @@ manual, a settings file, and entries of file systems in the root of a volume.
 SPARE_BYTES = 1 << 20
 """With less free than that a disk counts as full: SQLite and git need as much for a moment."""
 
-TroubleKind = Literal["disk_full", "read_only", "unreadable", "write_failed"]
+TroubleKind = Literal["disk_full", "read_only", "unreadable", "write_failed", "log_away"]
 
 
 class Trouble(Struct, frozen=True):
@@ -48,7 +54,7 @@ class Trouble(Struct, frozen=True):
 
 
 def is_data_folder(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (LOG, *_DERIVED))
+    return any((folder / name).exists() for name in (LOG, ELSEWHERE, *_DERIVED))
 
 
 def require_data_folder(data: Path, default: Path) -> None:

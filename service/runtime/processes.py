@@ -24,6 +24,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -49,6 +50,11 @@ def preload(modules: Sequence[str]) -> None:
     if not _preloaded:
         _preloaded.extend(modules)
         CONTEXT.set_forkserver_preload(_preloaded)
+
+
+def start_server() -> None:
+    """Start the server of children, unless it runs: it imports meanwhile what the first child would wait for."""
+    forkserver.ensure_running()
 
 
 class RemoteTraceback(Exception):

@@ -26,3 +26,9 @@ class EvaluationView(Struct, frozen=True, rename="camel"):
     mrr: Annotated[float, described("The reciprocal rank of the first right one.")]
     ndcg_at_10: Annotated[float, described("The normalized discounted cumulative gain of the first ten.")]
     misses: Annotated[tuple[MissedView, ...], described("Questions with nothing right among the first five.")]
+
+
+class CheckedEvaluationView(EvaluationView, frozen=True, rename="camel"):
+    """An evaluation that was held against least values."""
+
+    failed: Annotated[tuple[str, ...], described("Sentences on the measures that are too small.")]

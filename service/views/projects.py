@@ -17,6 +17,7 @@ class ContextView(Struct, frozen=True, rename="camel"):
     token_env: Annotated[str, described("The environment variable that holds its token; empty for none.")]
     public: Annotated[bool, described("Its text may be quoted in pull requests.")]
     internal: Annotated[bool, described("It may be on this machine, or in a private network.")]
+    token_id: Annotated[str, described("The vault's name for its token, which is never shown; empty for none.")]
 
 
 class ProjectView(Struct, frozen=True, rename="camel"):
@@ -39,4 +40,8 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     contexts: Annotated[tuple[ContextView, ...], described("Its context repositories.")]
     guarded: Annotated[bool, described("Its servers must have public addresses: a browser or the API named them.")]
     token_id: Annotated[str, described("The vault's name for its token, which is never shown; empty for none.")]
+    site_url: Annotated[str, described("The address at which its pages are published; empty where it is not known.")]
+    max_cost_usd_day: Annotated[
+        float, described("The most that replies of its site may cost in a day of UTC; 0: no bound of its own.")
+    ]
     created_at: Annotated[Timestamp, described("When it was created.")]

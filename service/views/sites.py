@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
+from service.domain.widget import WidgetForm
 from service.views.fields import Timestamp, described
 
 
@@ -65,6 +66,24 @@ class SiteReportView(Struct, frozen=True, rename="camel"):
     ]
 
 
+class WidgetView(Struct, frozen=True, rename="camel"):
+    """How a site's widget presents itself. Empty text: the widget's own, in the reader's language."""
+
+    title: Annotated[str, described("The heading of its panel.")]
+    greeting: Annotated[str, described("Its first words to the reader.")]
+    suggestions: Annotated[tuple[str, ...], described("Questions to begin with.")]
+    hand_off: Annotated[
+        str,
+        described(
+            "Where readers get more help: a link, or an address that begins with `mailto:`. `{threadId}` in it stands"
+            " for the id of the conversation; where it is missing, the id is added to a link as the parameter"
+            " `threadId`, and to a mail as its subject."
+        ),
+    ]
+    form: Annotated[WidgetForm, described("How the panel opens where the page's tag does not choose.")]
+    accent: Annotated[str, described("The colour of buttons and links, such as `#0b6e4f`.")]
+
+
 class SiteView(Struct, frozen=True, rename="camel"):
     """A site, and the index that its search uses."""
 
@@ -81,3 +100,4 @@ class SiteView(Struct, frozen=True, rename="camel"):
     failure: Annotated[IndexFailure | None, described("Why the last attempt failed; null when it did not.")]
     public: Annotated[bool, described("Whether it may be asked without a key.")]
     origins: Annotated[tuple[str, ...], described("The websites whose pages may ask it without a key.")]
+    widget: Annotated[WidgetView, described("How its widget presents itself.")]

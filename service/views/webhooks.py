@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from service.domain.hooks.webhooks import JobEventName
 from service.views.fields import NextCursor, Timestamp, Url, described
-from service.views.jobs import JobView
+from service.views.jobs.jobs import JobView
 
 DeliveryState = Literal["pending", "delivered", "failed"]
 

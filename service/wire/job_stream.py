@@ -41,6 +41,7 @@ from service.domain.jobs.decider import (
     JobRequested,
     JobResumed,
     JobStarted,
+    JobUnarchived,
     JobWaiting,
     MergeConflict,
     MessageAdded,
@@ -61,7 +62,7 @@ from service.domain.jobs.decider import (
 )
 from service.domain.model import ToolCall, Usage, decoded_arguments
 from service.domain.projects.values import public_repository
-from service.domain.times import timestamp
+from service.domain.texts.times import timestamp
 from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
 from service.wire.jsontext import json_line
 
@@ -124,6 +125,7 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
     "job-reopened": ("It goes on after its end.", "round, keepsChanges, reopenedAt"),
     "round-started": ("The work on the message begins.", "round, startedAt"),
     "job-archived": ("It was archived.", "archivedAt"),
+    "job-unarchived": ("It is listed again.", "unarchivedAt"),
     "queue-position": ("Its place in the queue, from 1.", "position"),
 }
 """Type to meaning and fields: for the API's description, as ``LIVE_EXAMPLE``. A test compares what is written."""
@@ -193,7 +195,7 @@ class JobStreamEncoder:
 
     def _goes_on_waiting(self, event: JobEvent) -> bool:
         """Return whether the event belongs to a wait that the stream has reported: each try is the same wait."""
-        if self.is_waiting and isinstance(event, JobWaiting | JobResumed | JobStarted | JobArchived):
+        if self.is_waiting and isinstance(event, JobWaiting | JobResumed | JobStarted | JobArchived | JobUnarchived):
             return True
         self.is_waiting = isinstance(event, JobWaiting)
         return False
@@ -306,6 +308,7 @@ _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     BaseNotMerged: ("problems", "recorded_at"),
     PullRequestUpdated: ("number", "url", "updated_at"),
     JobArchived: ("archived_at",),
+    JobUnarchived: ("unarchived_at",),
 }
 """Fields of events that are shown as they are; the others are in ``_public_fields``."""
 

@@ -10,12 +10,15 @@ from eventstore import EventStore, EventStoreError, sign_checkpoint
 from service.domain.errors import Invalid
 from service.integrity.checkpoints import CHECKPOINTS, SignedCheckpoint, append_line, last_position, obtain_key
 from service.integrity.continuity import LogLost, require_continuous
+from service.ports.shared.shared_secrets import SharedSecrets
 from service.runtime.system import now
 
 log = structlog.get_logger()
 
 
-async def make_checkpoint(store: EventStore, data: Path, *, even_if_known: bool = True) -> SignedCheckpoint | None:
+async def make_checkpoint(
+    store: EventStore, secrets: SharedSecrets, data: Path, *, even_if_known: bool = True
+) -> SignedCheckpoint | None:
     """Sign what the log is now and keep it in the data folder; None for an empty log.
 
     With ``even_if_known`` false, None also when the last checkpoint is of the same position.
@@ -27,23 +30,20 @@ async def make_checkpoint(store: EventStore, data: Path, *, even_if_known: bool 
     if not last:
         return None
     position, hash_, log_id = last[0].position, last[0].hash, await store.log_id()
-    return await asyncio.to_thread(_make, data, position, hash_, log_id, even_if_known)
-
-
-def _make(data: Path, position: int, hash_: bytes, log_id: str, even_if_known: bool) -> SignedCheckpoint | None:
-    if not even_if_known and last_position(data / CHECKPOINTS) == position:
+    file = data / CHECKPOINTS
+    if not even_if_known and await asyncio.to_thread(last_position, file) == position:
         return None
-    key = obtain_key(data)
+    key = await obtain_key(secrets, data)
     made = SignedCheckpoint.of(sign_checkpoint(key, position, hash_, now(), log_id), key.public_key())
-    append_line(data / CHECKPOINTS, msgspec.json.encode(made) + b"\n")
+    await asyncio.to_thread(append_line, file, msgspec.json.encode(made) + b"\n")
     return made
 
 
 class Checkpoints:
     """Makes one at the start, then each ``minutes``, whenever the log grew."""
 
-    def __init__(self, store: EventStore, data: Path, minutes: float) -> None:
-        self._store, self._data, self._minutes = store, data, minutes
+    def __init__(self, store: EventStore, secrets: SharedSecrets, data: Path, minutes: float) -> None:
+        self._store, self._secrets, self._data, self._minutes = store, secrets, data, minutes
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -54,7 +54,7 @@ class Checkpoints:
     async def make(self) -> None:
         """One, if the log grew. That it cannot be written is no reason to stop serving."""
         try:
-            made = await make_checkpoint(self._store, self._data, even_if_known=False)
+            made = await make_checkpoint(self._store, self._secrets, self._data, even_if_known=False)
         except (OSError, EventStoreError, ValueError, Invalid, LogLost) as error:
             log.warning("no checkpoint could be made", reason=str(error))
         else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from eventstore import EventStore, EventStoreError
+from eventstore import EventStore, EventStoreError, LogPlace
 from service.runtime.data_folder import Trouble, trouble_of
 
 log = structlog.get_logger()
@@ -15,8 +15,9 @@ LOOK_SECONDS = 1.0
 
 
 class DataFolderWatch:
-    def __init__(self, data: Path, store: EventStore) -> None:
-        self._data, self._store = data, store
+    def __init__(self, data: Path, store: EventStore, place: LogPlace | None = None) -> None:
+        """``place``: where the log is that did not answer at the start, for a service that only reads until then."""
+        self._data, self._store, self._place = data, store, place
         self.is_writable = asyncio.Event()
         """Set when the last look found that it can be written."""
         self._was: str | None = None
@@ -24,7 +25,9 @@ class DataFolderWatch:
     def trouble(self) -> Trouble | None:
         """Return why the data folder cannot be written, as far as is known now; each change is logged once."""
         found, why = trouble_of(self._data), self._store.trouble
-        if found is None and why is not None:
+        if found is None and (away := self._away()) is not None:
+            found = Trouble("log_away", f"{away}. Until then the log's copy on this machine is read.")
+        elif found is None and why is not None:
             found = Trouble("write_failed", f"The log cannot be written ({why}): it is tried again each second.")
         kind = None if found is None else found.kind
         if found is not None and self._was is None:
@@ -34,18 +37,30 @@ class DataFolderWatch:
         self._was = kind
         return found
 
+    def _away(self) -> str | None:
+        if self._store.away is not None or self._place is None:
+            return self._store.away
+        return f"PostgreSQL does not answer at {self._place.name}"
+
     def trouble_kind(self) -> str:
         """Empty when there is none."""
         trouble = self.trouble()
         return "" if trouble is None else trouble.kind
 
+    async def _try(self) -> None:
+        if self._place is None:
+            await self._store.check_writable()
+        else:
+            await (await self._place.open(read_only=True)).close()
+            self._place = None
+
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
             trouble = self.trouble()
-            if trouble is not None and trouble.kind == "write_failed":  # a quota, a limit: only a try shows it
+            if trouble is not None and trouble.kind in {"write_failed", "log_away"}:  # only a try shows that it is over
                 with suppress(EventStoreError):
-                    await self._store.check_writable()
+                    await self._try()
                     trouble = self.trouble()
             if trouble is None:
                 self.is_writable.set()

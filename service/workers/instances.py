@@ -1,26 +1,45 @@
-"""Which processes are alive: each holds a lock on a file of its own under ``instances/`` in the data folder.
+"""Which processes of one data folder are alive: each holds a lock on a file of its own in the folder's ``instances/``.
 
 The kernel releases a lock when its process dies, however it dies, so a name whose file can be locked has no owner, and
 its unfinished work can be taken over. Process ids would not do: they are used again.
 """
 
+import asyncio
 import fcntl
 import os
 import secrets
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from service.ports.shared.instances import Peer
 
-class Instance:
-    """This process, by a name that no other had before."""
+
+class _Alone:
+    """The only instance of a log that serves it."""
+
+    def others(self) -> Sequence[Peer]:
+        return ()
+
+    def find(self, _name: str) -> Peer | None:
+        return None
+
+    async def claim_home(self) -> bool:
+        return True
+
+    async def step_down(self) -> None:
+        """There is no other to lead."""
+
+
+class Instance(_Alone):
+    """See Instances. The others are commands, which serve nothing."""
 
     def __init__(self, data: Path) -> None:
         self._folder = data / "instances"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.crashed: set[str] = set()
-        """Names of processes that had ended without closing their instance when this one began."""
+        self._crashed: set[str] = set()
         self._sweep()
         self._lock: int | None = None
         while self._lock is None:
@@ -44,10 +63,35 @@ class Instance:
             os.close(self._lock)
             self._lock = None
 
+    @property
+    def crashed(self) -> Collection[str]:
+        return frozenset(self._crashed)
+
     def is_alive(self, name: str) -> bool:
         if name == self.name:
             return self._lock is not None
-        return not _is_free(self._folder / Path(name).name)
+        file = self._folder / (Path(name).name or "none")
+        try:
+            lock = _locked(file, 0)
+        except FileNotFoundError:
+            return False
+        if lock is None:
+            return True
+        os.close(lock)
+        self._crashed.add(file.name)
+        return False
+
+    def is_certain(self) -> bool:
+        return True
+
+    def leads(self) -> bool:
+        return True
+
+    async def until_leading(self) -> None:
+        pass
+
+    async def until_not_leading(self) -> None:
+        await asyncio.Event().wait()
 
     def _sweep(self) -> None:
         """Remove the files that dead processes left; each while it is locked, for it may be one that was made just now:
@@ -59,36 +103,30 @@ class Instance:
                 if lock is not None:
                     file.unlink(missing_ok=True)
                     os.close(lock)
-                    self.crashed.add(file.name)
+                    self._crashed.add(file.name)
 
 
-class NoInstance:
+class NoInstance(_Alone):
     """A process that takes over no work, and so needs no name."""
 
     name = ""
-    crashed = frozenset[str]()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+    crashed: Collection[str] = frozenset()
 
     def is_alive(self, _name: str) -> bool:
         """Nothing that another process had under way is taken over."""
         return True
 
-
-def _is_free(file: Path) -> bool:
-    """Return whether no process holds the file, or it does not exist."""
-    try:
-        lock = _locked(file, 0)
-    except FileNotFoundError:
-        return True
-    if lock is None:
+    def is_certain(self) -> bool:
         return False
-    os.close(lock)
-    return True
+
+    def leads(self) -> bool:
+        return False
+
+    async def until_leading(self) -> None:
+        await asyncio.Event().wait()
+
+    async def until_not_leading(self) -> None:
+        pass
 
 
 def _locked(file: Path, flags: int) -> int | None:

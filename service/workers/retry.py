@@ -16,7 +16,8 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 FIRST_WAIT_SECONDS = 0.25
-LONGEST_WAIT_SECONDS = 15.0
+LONGEST_WAIT_SECONDS = 2.0
+"""So long at most after PostgreSQL is back, or a disk has room, nothing goes on yet."""
 
 
 async def retry_while_unavailable(act: Callable[[], Awaitable[T]], *, first_seconds: float = FIRST_WAIT_SECONDS) -> T:

@@ -6,7 +6,7 @@ place of what was reserved (``domain.access.spending``).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
@@ -59,18 +59,36 @@ class PaidReply(Struct, frozen=True):
     is_public: bool
     usd: float = 0.0
     """Cost of the calls that had ended when a process died that gave it."""
+    own_bound: float = 0.0
+    """That of the site's owner, in US dollars a day; 0 for none."""
+
+
+async def _none(_domain: str) -> float:
+    return 0.0
 
 
 class Spending:
     """The cost bounds of all sites. ``bounds`` may change while replies are under way."""
 
-    def __init__(self, store: EventStore, bounds: CostBounds) -> None:
-        self._store, self.bounds = store, bounds
+    def __init__(
+        self, store: EventStore, bounds: CostBounds, own_bound: Callable[[str], Awaitable[float]] = _none
+    ) -> None:
+        """``own_bound`` returns the bound that the owner of a site has set, by its domain; 0 for none."""
+        self._store, self.bounds, self.own_bound = store, bounds, own_bound
         self._has_warned = False
 
-    def concerns(self, *, is_public: bool) -> bool:
+    def concerns(self, *, is_public: bool, own_bound: float = 0.0) -> bool:
         """Return whether a reply may be bounded at all."""
-        return is_public or self.bounds.site > 0
+        return is_public or self.bounds.site > 0 or own_bound > 0
+
+    def allow(self, reply: PaidReply) -> float:
+        """Return the bound on a reply, 0 where there is none. An owner lowers a bound on replies without a key, and
+        cannot stand in for it: the installation pays.
+        """
+        bound = self.bounds.allow(is_public=reply.is_public)
+        if bound or not reply.is_public:
+            return self.bounds.within(reply.own_bound).allow(is_public=reply.is_public)
+        return 0.0
 
     @asynccontextmanager
     async def budget(self, reply: PaidReply, models: Models) -> AsyncIterator["ReplyBudget"]:
@@ -86,7 +104,8 @@ class Spending:
 
     async def reserve(self, reply: PaidReply, usd: float, day: str) -> None:
         """Raise CostBoundReached."""
-        command = ReserveCost(reply.reply_id, usd, reply.is_public, self.bounds, now())
+        bounds = self.bounds.within(reply.own_bound)
+        command = ReserveCost(reply.reply_id, usd, reply.is_public, bounds, now())
         await execute(self._store, SPENDING, day, command, command_id=CommandId())
 
     def warn(self, reason: str, model: str) -> None:
@@ -125,7 +144,7 @@ class ReplyBudget:
     async def allows(self, model: Model, request: ModelRequest) -> bool:
         """Return whether a model that may cost money may be called."""
         is_public = self._reply.is_public
-        bound = self._spending.bounds.allow(is_public=is_public)
+        bound = self._spending.allow(self._reply)
         if not bound and not is_public:
             return True
         price = await model.price()

@@ -33,7 +33,7 @@ from service.domain.events import GONE
 from service.domain.hooks.deliveries import DeliveryAttempted, RecordAttempt, Waiting
 from service.domain.hooks.webhooks import DisableWebhook, DisablingReason, Webhook, signature
 from service.ports.webhook_sender import Answer, WebhookSender
-from service.queries.jobs import job_after
+from service.queries.jobs.jobs import job_after
 from service.queries.read_models import REBUILD_SECONDS, wait_for_rebuild
 from service.queries.webhooks import (
     CHANGED_JOB,
@@ -67,17 +67,21 @@ class Webhooks:
         clock: Callable[[], datetime] = now,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``clock``, ``sleep`` and ``jitter`` are for tests."""
+        """``leads``: whether no other instance sends. ``clock``, ``sleep`` and ``jitter`` are for tests."""
         self._store, self._views, self._sender = store, views, sender
         self._concurrent_deliveries = concurrent_deliveries
-        self._clock, self._sleep, self._jitter = clock, sleep, jitter
+        self._clock, self._sleep, self._jitter, self._leads = clock, sleep, jitter, leads
         self._in_flight: dict[str, str] = {}
         """Delivery to webhook: on their way, or their record is on its way into the read models."""
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
-        """Run until cancelled. An attempt that is under way then is made again at the next start."""
+        """Run until cancelled. An attempt that is under way then is made again at the next start, and may be by another
+        instance.
+        """
+        self._in_flight.clear()
         after = await self._store.head()
         await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as group:
@@ -148,6 +152,8 @@ class Webhooks:
             return await retry_while_unavailable(self._store.head)  # the rows were behind
         assert isinstance(webhook, Webhook)
         body = await retry_while_unavailable(partial(self._body, due))
+        if not self._leads():  # this process was paused: another one may have sent it
+            await asyncio.Event().wait()  # until it is cancelled
         began = time.monotonic()
         answer = await self._answer(due, webhook, body)
         command = RecordAttempt(

@@ -21,8 +21,8 @@ from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import branch_commit, commit_of, opened
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.hosted.diff import FILES_PER_PAGE, LINE_STEPS, MAX_LINES, Diff, compared
-from service.domain.comparison import Effort
 from service.domain.errors import Conflict, NotFound
+from service.domain.texts.comparison import Effort
 from service.ports.code_host import MAX_SHOWN_LINE, DiffHunk, DiffLine
 from service.ports.docs_source import NewCommit, Source
 from service.web.pages.pull_request_views import Place, make_file, make_page
@@ -307,7 +307,7 @@ class TestPage:
         rest = await code_host.page("p1", 1, token(opened_pull), first_file=FILES_PER_PAGE + 1)
         assert [file.path for page in (first, rest) for file in page.files] == paths
         assert (first.file_count, rest.file_count, rest.truncated) == (len(paths), len(paths), False)
-        assert {(file.hunks, file.added, file.lines) for file in first.files} == {(None, 1, 2)}
+        assert {(len(file.hunks), file.added, file.lines) for file in first.files} == {(1, 1, 2)}
         shown = await code_host.file("p1", 1, token(opened_pull), place=len(paths), version=first.version)
         assert (shown.file.path, shown.file.hunks) == (paths[-1], hunks_of("@@ -0,0 +1 @@\n+x\n"))
 
@@ -319,6 +319,12 @@ class TestPage:
         assert (large.hunks, large.added, small.hunks) == (None, 100_000, hunks_of("@@ -0,0 +1 @@\n+x\n"))
         shown = (await code_host.file("p1", 1, token(opened_pull), place=1, version=page.version)).file
         assert (len(shown.hunks[0].lines) + 1, shown.is_cut, shown.added) == (MAX_LINES, True, 100_000)
+
+    async def test_files_beyond_the_lines_of_a_page_stand_apart(self, code_host, repository):
+        repository.commit("docs/much", {f"much/{number}.md": "x\n" * 390 for number in range(7)})
+        opened_pull = await code_host.open_pull_request(SOURCE, replace(NEW, head="docs/much"))
+        page = await code_host.page("p1", 1, token(opened_pull))
+        assert [file.hunks is None for file in page.files] == [False] * 5 + [True] * 2
 
     async def test_lines_that_look_like_a_patch_are_text(self, code_host, repository):
         lines = ["@@ -1 +1 @@", "+++ b/x.md", "\\ No newline at end of file", "-", "x" * 3_000]

@@ -1,9 +1,11 @@
 """Passkeys as a device in software makes and uses them, and as attackers would."""
 
 import json
+import time
 
 import pytest
 
+from service.adapters.sign_in.challenges import Challenges
 from service.adapters.sign_in.passkeys import WebauthnPasskeys
 from service.domain.errors import Forbidden
 from service.ports.sign_in import Origin
@@ -20,7 +22,7 @@ def seconds():
 
 @pytest.fixture
 def passkeys(seconds):
-    return WebauthnPasskeys(lambda: seconds[0])
+    return WebauthnPasskeys(Challenges(lambda: seconds[0]))
 
 
 @pytest.fixture
@@ -60,6 +62,24 @@ async def test_answer_is_accepted_once(passkeys, device):
     await passkeys.verify_sign_in(SITE, made.public_key, 0, answer)
     with pytest.raises(Forbidden, match="used already"):
         await passkeys.verify_sign_in(SITE, made.public_key, 0, answer)
+
+
+async def test_answer_is_accepted_once_by_all_instances(device):
+    used = set()
+
+    class Once:
+        async def use(self, what, _ends_at):
+            is_new = what not in used
+            used.add(what)
+            return is_new
+
+    one, two = (WebauthnPasskeys(Challenges(time.time, key=b"shared", once=Once())) for _ in range(2))
+    answer = device.make(await one.registration_options(SITE, ADA, ()))
+    made = await two.verify_registration(SITE, ADA[0], answer)
+    with pytest.raises(Forbidden, match="used already"):
+        await one.verify_registration(SITE, ADA[0], answer)
+    answer = device.sign(await one.sign_in_options(SITE))
+    await two.verify_sign_in(SITE, made.public_key, 0, answer)
 
 
 async def test_challenge_expires_and_is_for_one_purpose(passkeys, device, seconds):

@@ -84,6 +84,9 @@ class Journal:
         assert isinstance(self.state, Running | Finished)
         return self.state
 
+    async def confirm(self) -> None:
+        pass
+
     def replayed(self) -> Job:
         state: Job = Absent()
         for event in self.events:

@@ -14,6 +14,7 @@ from service.assistant.question import AnswerSettings, Exchange, Question
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
 from service.domain.search import SearchFilter
+from service.domain.texts.tokens import tokens_in
 from service.domain.threads.replies import (
     ModelFailure,
     ReplyBroken,
@@ -26,7 +27,6 @@ from service.domain.threads.replies import (
     Thought,
 )
 from service.domain.threads.threads import ContextItem
-from service.domain.tokens import tokens_in
 from service.ports.model import AssistantMessage, ModelWaiting, ToolMessage
 from tests.assistant.scripted_model import ScriptedModel
 from tests.fakes.search_index import FakeSearchIndex

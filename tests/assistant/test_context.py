@@ -17,8 +17,8 @@ from service.assistant.context import (
     share,
 )
 from service.assistant.question import Exchange
+from service.domain.texts.tokens import tokens_in
 from service.domain.threads.threads import ContextItem
-from service.domain.tokens import tokens_in
 from service.ports.context_budget import context_budget
 from service.ports.model import AssistantMessage, Passage, SystemMessage, UserMessage
 

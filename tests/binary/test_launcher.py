@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from service.main import frozen
+from service.main.process import frozen
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 PROGRAM = """\

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from eventstore import verify
+from service.queries.installation import measure_disk
+from tests.cli.test_following import following, stop
 from tests.end_to_end.conftest import http  # noqa: F401
 from tests.end_to_end.talk import ask, create_job, get_job, job_events, question, recorded, text_of
 from tests.eventstore.shapes import noted, opened
@@ -179,3 +181,25 @@ def change(log: Path, *statements: str) -> None:
         for statement in statements:
             db.execute(statement)
         db.commit()
+
+
+def test_repositories_of_a_shared_folder_are_in_the_backup(tmp_path):
+    with service_in(tmp_path / "one") as service:
+        shared = tmp_path / "shared"
+        service.environment["DOCSMITH_INSTANCES__HOSTED_FOLDER"] = str(shared)
+        docs = write_docs(tmp_path / "docs")
+        (docs / "shared.md").write_text("# Shared\n")  # as no other test has it: else a folder of another is copied
+        service.set_up(docs)
+        name = f"{service.project_id}.git"
+        assert (shared / name / "HEAD").exists()
+        file = tmp_path / "backup.tar"
+        service.cli("backup", str(file))
+        with tarfile.open(file) as archive:
+            assert f"hosted/{name}/HEAD" in archive.getnames()
+        hosted = {part.name: part.size for part in measure_disk(service.data, shared).parts}["Hosted repositories"]
+        assert hosted >= sum(one.stat().st_size for one in (shared / name).rglob("*") if one.is_file())
+        settings = tmp_path / "docsmith.toml"
+        settings.write_text(f'[instances]\nhosted_folder = "{shared}"\n')
+        with following(service.data, tmp_path / "copy", "--config", str(settings)) as process:
+            assert stop(process) == 0
+        assert (tmp_path / "copy" / "hosted" / name / "HEAD").exists()

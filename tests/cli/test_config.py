@@ -9,7 +9,7 @@ import pytest
 from service.cli.parsing import Options
 from service.cli.setup.config import sources_of
 from service.domain.errors import Invalid
-from service.runtime.settings_file import BadSettings, load_settings, read_settings
+from service.runtime.settings.settings_file import BadSettings, load_settings, read_settings
 
 BAD = """\
 [server]
@@ -236,3 +236,24 @@ def test_config_show_hides_what_looks_like_a_secret(tmp_path):
         "models.a.extra.headers": ("••••", "docsmith.toml:4"),
         "agent.author": ("•••• <a@b.example>", "docsmith.toml:6"),
     }
+
+
+def test_config_show_says_where_the_log_is(tmp_path):
+    stores = {f"DOCSMITH_{one}": f"postgresql://me:geheim@{one}.example:5433/kite" for one in ("STORE", "VAULT")}
+    done = docsmith(tmp_path, "config", "show", "--json", **stores)
+    assert json.loads(done.stdout)["log"] == {
+        "store": "postgresql", "log": "store.example/kite", "vault": "vault.example/kite"
+    }  # fmt: skip
+    written = docsmith(tmp_path, "config", "show", **stores)
+    assert "in PostgreSQL at store.example/kite (DOCSMITH_STORE), its vault at vault.example/kite" in written.stdout
+    assert "geheim" not in done.stdout + done.stderr + written.stdout + written.stderr
+    here = docsmith(tmp_path, "config", "show", "--data", "mine")
+    assert "The log is in mine/events.db, its vault in mine/keys.db." in here.stdout
+    assert not (tmp_path / "mine").exists()
+
+
+def test_config_show_goes_on_without_the_log_address(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "store").write_text("store.example/kite\n")
+    done = docsmith(tmp_path, "config", "show")
+    assert (done.returncode, "set DOCSMITH_STORE and DOCSMITH_VAULT" in done.stdout) == (0, True)

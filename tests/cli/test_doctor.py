@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.cli.operate.surroundings import file_system, look_at_settings
-from service.runtime.settings_file import load_settings
+from service.runtime.settings.settings_file import load_settings
 from tests.service_process import service_in, write_docs
 
 
@@ -33,6 +33,10 @@ def test_nothing_is_wrong_with_a_sound_installation(service):
     said = service.run("doctor").stdout
     assert "Nothing is wrong." in said
     assert service.admin_key not in said
+    page = ("--origin", "https://docs.example.com", "--expires-days", "7")
+    service.cli("key", "create", "--kind", "assistant", "--domain", service.domain, *page)
+    says = [finding["says"] for finding in service.cli("doctor")["findings"]]
+    assert any("cannot ask from" in one for one in says)
 
 
 def test_doctor_finds_a_context_that_cannot_be_read(service):
@@ -40,7 +44,7 @@ def test_doctor_finds_a_context_that_cannot_be_read(service):
     (shown,) = service.cli(*update)["contexts"]
     assert shown == {
         "name": "code", "repository": "http://127.0.0.1:9/code.git", "ref": "v1", "tokenEnv": "", "public": False,
-        "internal": False,
+        "internal": False, "tokenId": "",
     }  # fmt: skip
     says = wrong(service)["context repository code of kite"]["says"]
     assert "127.0.0.1 is not an address of the public internet." in says

@@ -37,8 +37,8 @@ def golden(tmp_path):
 def test_questions_are_scored_and_the_misses_listed(service, golden):
     told = service.cli("eval", golden(GOLDEN), "--domain", "kite")
     assert (told["domain"], told["questions"], len(told["commit"])) == ("kite", 4, 40)
-    assert (told["recall_at_5"], told["hit_at_5"]) == (0.75, 0.75)
-    assert (told["mrr"], told["ndcg_at_10"]) == (0.5833, 0.625)  # the fact stands in the third section found
+    assert (told["recallAt5"], told["hitAt5"]) == (0.75, 0.75)
+    assert (told["mrr"], told["ndcgAt10"]) == (0.5833, 0.625)  # the fact stands in the third section found
     (missed,) = told["misses"]
     assert missed["query"] == "installer disk"
     assert missed["wanted"] == ["retry.md", "nowhere.md"]

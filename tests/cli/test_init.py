@@ -14,8 +14,8 @@ from eventstore import SQLiteEventStore, Views
 from service.cli.setup.init import commented_settings
 from service.cli.setup.recipes import filled
 from service.projections import all_projections
-from service.runtime.settings import Settings
-from service.runtime.settings_file import load_settings, read_settings
+from service.runtime.settings.settings import Settings
+from service.runtime.settings.settings_file import load_settings, read_settings
 from service.web.api.metrics import Metrics
 from tests.cli.test_config import docsmith
 
@@ -193,6 +193,47 @@ def test_prometheus_takes_the_rules_and_the_expressions(tmp_path):
     rules.write_text(json.dumps(groups))
     done = subprocess.run([promtool, "check", "rules", str(rules)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+INSTANCE_ALERTS = """
+rule_files: [rules.yml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'up{job="docsmith", instance="a"}', values: '1x20'}
+      - {series: 'up{job="docsmith", instance="b"}', values: '1x20'}
+      - {series: 'docsmith_instances{job="docsmith", instance="a"}', values: '2x9 1x10'}
+      - {series: 'docsmith_instances{job="docsmith", instance="b"}', values: '2x9 1x10'}
+      - {series: 'docsmith_leads{job="docsmith", instance="a"}', values: '1x4 0x15'}
+      - {series: 'docsmith_leads{job="docsmith", instance="b"}', values: '0x9 1x10'}
+      - {series: 'docsmith_data_folder_trouble{job="docsmith", instance="a", reason="log_away"}', values: '0x4 1x4 0x10'}
+      - {series: 'docsmith_data_folder_trouble{job="docsmith", instance="a", reason="disk_full"}', values: '0x20'}
+    alert_rule_test:
+      - {eval_time: 4m, alertname: DocsmithNoLeader}
+      - {eval_time: 6m, alertname: DocsmithNoLeader}
+      - {eval_time: 8m, alertname: DocsmithNoLeader, exp_alerts: [{exp_labels: {job: docsmith}, exp_annotations: {summary: LEADER}}]}
+      - {eval_time: 11m, alertname: DocsmithNoLeader}
+      - {eval_time: 8m, alertname: DocsmithLogAway, exp_alerts: [{exp_labels: {job: docsmith}, exp_annotations: {summary: AWAY}}]}
+      - {eval_time: 11m, alertname: DocsmithLogAway}
+      - {eval_time: 8m, alertname: DocsmithDataFolderUnwritable}
+      - {eval_time: 9m, alertname: DocsmithInstancesMissing}
+      - {eval_time: 16m, alertname: DocsmithInstancesMissing, exp_alerts: [{exp_labels: {job: docsmith}, exp_annotations: {summary: MISSING}}]}
+"""  # noqa: E501 - a table
+
+
+def test_alerts_of_several_instances_fire_when_they_should(tmp_path):
+    promtool = tool("promtool", "install Debian's package prometheus to run it")
+    (tmp_path / "rules.yml").write_text(filled("alerts.yml"))
+    rules = {rule["alert"]: rule for rule in yaml.safe_load(filled("alerts.yml"))["groups"][0]["rules"]}
+    text = INSTANCE_ALERTS
+    for word, name in (("LEADER", "NoLeader"), ("AWAY", "LogAway"), ("MISSING", "InstancesMissing")):
+        text = text.replace(f": {word}", f": {json.dumps(rules[f'Docsmith{name}']['annotations']['summary'])}")
+    (tmp_path / "test.yml").write_text(text)
+    done = subprocess.run(
+        [promtool, "test", "rules", str(tmp_path / "test.yml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_each_section_says_what_it_is_about():

@@ -19,11 +19,12 @@ from service.commands.guarded_projects import (
 )
 from service.commands.organizations import create_organization
 from service.commands.projects import create_project
-from service.domain.errors import BodyTooLarge, Forbidden, Invalid, Unavailable
+from service.domain.errors import BodyTooLarge, Conflict, Forbidden, Invalid, Unavailable
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.settings import ProjectSettings
+from service.ports.docs_source import NewCommit
 from service.projections import all_projections
-from service.queries.projects import get_project, source_of
+from service.queries.projects import context_sources, get_project, source_of, token_ids
 from service.runtime import uploads
 from service.runtime.uploads import Uploads
 from tests.fakes.code_host import FakeCodeHost
@@ -179,6 +180,52 @@ async def test_contexts_keep_what_the_terminal_alone_may_set(projects, organizat
         await projects.change(made.id, ProjectEdit(contexts=(NamedContext("code", "/etc"),)), METADATA)
 
 
+async def test_token_of_a_context_is_kept_with_its_address(projects, organization, store, views):
+    code = NamedContext("code", "https://git.example/code", token="of-code")
+    more = NamedContext("more", "https://git.example/more")
+    project = await created(projects, organization, repository=URL, contexts=(code, more))
+    first, second = project.contexts
+    assert (await store.find_secret(first.token_id), second.token_id) == ("of-code", "")
+    assert "of-code" not in repr(code)
+
+    async def changed(*contexts):
+        await projects.change(project.id, ProjectEdit(contexts=contexts), METADATA)
+        await views.catch_up()
+        return (await get_project(views, project.id)).contexts
+
+    kept, new = await changed(
+        NamedContext("code", code.repository, ref="v2"), NamedContext("more", more.repository, token="of-more")
+    )
+    assert kept.token_id == first.token_id
+    assert await store.find_secret(new.token_id) == "of-more"
+    assert {one.token_id for one in context_sources(project.id, (kept, new))} == await token_ids(views)
+    (moved,) = await changed(NamedContext("code", "https://evil.example/code"))
+    assert (moved.token_id, list(await store.secret_names())) == ("", [])
+
+
+async def test_entered_token_of_a_context_replaces_the_variable(projects, organization, store, views, docs, host):
+    old = ContextRepository("code", "https://git.example/kite", token_env="KITE")
+    settings = ProjectSettings(organization, "Old", URL, "main", "", "old", "gitea", git_token_env="T", contexts=(old,))
+    made = await create_project(store, views, docs, {"gitea": host}, settings, METADATA)
+    entered = NamedContext("code", old.repository, token="entered")
+    await projects.change(made.id, ProjectEdit(contexts=(entered,)), METADATA)
+    await views.catch_up()
+    (context,) = (await get_project(views, made.id)).contexts
+    assert (context.token_env, await store.find_secret(context.token_id)) == ("", "entered")
+
+
+async def test_refused_contexts_leave_no_token(projects, organization, store):
+    project = await created(projects, organization, repository=URL)
+    for wrong in (
+        NamedContext("b", "http://git.example/b", token="y"),
+        NamedContext("B", "https://x.example", token="y"),
+    ):
+        good = NamedContext("a", "https://git.example/a", token="x")
+        with pytest.raises(Invalid):
+            await projects.change(project.id, ProjectEdit(contexts=(good, wrong)), METADATA)
+    assert list(await store.secret_names()) == []
+
+
 async def test_tokens_of_killed_processes_are_forgotten(projects, organization, store):
     project = await created(projects, organization, repository=URL, code_host="gitea", token=TOKEN)
     await store.keep_secret("left", "by a killed process")
@@ -242,6 +289,51 @@ async def test_uploaded_files_become_a_hosted_repository(real, organization, tmp
     assert [file.path for file in await real.docs.list_files(source, commit)] == ["docs/a.md"]
     assert list((tmp_path / "data" / "uploads").iterdir()) == []
     assert not await real.docs.refresh(source)
+
+
+async def test_new_upload_keeps_what_was_merged_here(real, organization, tmp_path):
+    files = {"kept.md": "# Kept\n", "changed.md": "# Old\n", "removed.md": "# Removed\n"}
+
+    async def upload_again(project_id, files):
+        async with Uploads(tmp_path / "data").received(organization, "x.zip", pieces(zipped(files))) as upload:
+            return await real.upload_again(project_id, upload, METADATA)
+
+    async def now():
+        commit = (await real.docs.fetch(source)).base_commit
+        return commit, {one.path: one.blob for one in await real.docs.list_files(source, commit)}
+
+    async with Uploads(tmp_path / "data").received(organization, "x.zip", pieces(zipped(files))) as upload:
+        made = await real.create(organization, NewProject("Kite"), METADATA, upload=upload)
+    await real.views.catch_up()
+    source = source_of(await get_project(real.views, made.id))
+    commit, _ = await now()
+    change = NewCommit(
+        commit, {"kept.md": "# Merged\n"}, "Ada <ada@example.com>", "Merge\n", datetime(2026, 1, 2, tzinfo=UTC)
+    )
+    merged = await real.docs.write_commit(source, change)
+    await real.docs.push(source, branch="main", commit=merged.commit)
+
+    alternates = {"HEAD": "ref: refs/heads/main\n", "objects/info/alternates": "/\n", "refs/heads/main": "0" * 40}
+    new = {"kept.md": files["kept.md"], "changed.md": "# New\n", "added.md": "# Added\n", **alternates}
+    assert (await upload_again(made.id, new)).warnings == ()
+    commit, after = await now()
+    assert set(after) == set(new)
+    contents = await real.docs.read_files(source, [after["kept.md"], after["changed.md"]])
+    assert list(contents.values()) == [b"# Merged\n", b"# New\n"]
+    again = await upload_again(made.id, new)
+    assert ("same files" in again.warnings[0], (await now())[0]) == (True, commit)
+    with pytest.raises(Conflict, match=r"kept\.md was changed") as refused:
+        await upload_again(made.id, {**new, "kept.md": "# Another\n"})
+    assert (refused.value.code, (await now())[0]) == ("diverged", commit)
+    assert list((tmp_path / "data" / "uploads").iterdir()) == []
+
+
+async def test_project_of_a_folder_takes_no_upload(projects, organization, tmp_path):
+    project = await created(projects, organization, repository=str(tmp_path / "allowed" / "guide"))
+    async with Uploads(tmp_path / "data").received(organization, "x.zip", pieces(zipped({"a.md": "# A"}))) as upload:
+        with pytest.raises(Conflict) as refused:
+            await projects.upload_again(project.id, upload, METADATA)
+    assert refused.value.code == "not_uploaded"
 
 
 async def test_uploaded_git_folders_are_files_and_no_repository(real, organization, tmp_path):

@@ -166,6 +166,19 @@ class SearchIndexContract:
         found = await index.pages_besides(DOMAIN, (first.path, "nowhere.md"), limit=1)
         assert (found.count, list(found.first)) == (len(others), others[:1])
 
+    async def test_pages_for_the_reader_are_listed_and_read_together(self, index):
+        assert list(await index.reader_groups(DOMAIN)) == ["staff"]
+        listed = await index.list_pages(DOMAIN, readers=())
+        assert listed.commit == COMMIT
+        assert {page.path for page in listed.pages} == {*PAGES} - {"internal/runbook.md"}
+        assert {page.path for page in listed.pages if not page.is_main} >= {"es/inicio.md"}
+        paths = [page.path for page in listed.pages]
+        pages = await index.read_pages(DOMAIN, [*paths, "internal/runbook.md", "nowhere"], readers=())
+        assert [page and (page.path, page.url, page.title) for page in pages] == [
+            *((page.path, page.url, page.title) for page in listed.pages), None, None,
+        ]  # fmt: skip
+        assert {page.path for page in (await index.list_pages(DOMAIN)).pages} == {*PAGES}
+
     async def test_a_page_for_a_group_of_readers_is_read_only_by_them(self, index):
         assert await index.read_page(DOMAIN, "internal/runbook", readers=()) is None
         assert await index.read_page(DOMAIN, "internal/runbook", readers=("customers",)) is None

@@ -19,10 +19,10 @@ import aiohttp
 import pytest
 
 from eventstore import Metadata
+from service.commands.access.people import NewPerson, add_person, make_link
 from service.commands.organizations import create_organization
-from service.commands.people import NewPerson, add_person, make_link
 from service.main.folder import open_for_command
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 from tests.dashboard.browsing import axe, browsing, page  # noqa: F401  (fixtures)
 from tests.service_process import Service, service_in, write_docs
 

@@ -48,6 +48,12 @@ def made(service: Service) -> Entities:
     return Entities(values, urlsplit(job["prLink"]).path)
 
 
+def archived_job(service: Service) -> None:
+    jobs = f"{service.url}/v2/agent/{service.project_id}/job"
+    job_id = json.load(_posted(jobs, {"prompt": "Look around"}, service.admin))["id"]
+    _posted(f"{jobs}/{job_id}/archive", {}, service.admin)
+
+
 def _posted(url: str, body: object, headers: dict[str, str]):
     sent = {**headers, "Content-Type": "application/json"}
     return urlopen(Request(url, json.dumps(body).encode(), sent), timeout=300)

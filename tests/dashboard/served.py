@@ -8,7 +8,19 @@ from aiohttp import web
 
 import service.web
 
-API = ("/v1/", "/v2/", "/api/", "/discovery/", "/hooks/", "/healthz", "/readyz", "/openapi.json")
+API = (
+    "/v1/",
+    "/v2/",
+    "/api/",
+    "/discovery/",
+    "/hooks/",
+    "/mcp",
+    "/sites/",
+    "/.well-known/",
+    "/healthz",
+    "/readyz",
+    "/openapi.json",
+)
 """Beginnings of the paths that keys open, or anyone: no session counts there."""
 PEOPLE = ("operator", "owner", "editor", "viewer", "outsider", "nobody")
 ROLES = ("viewer", "editor", "owner")
@@ -30,6 +42,8 @@ LEAST = {
     "GET /docs": ANYONE,
     "GET /docs/{operation}": ANYONE,
     "GET /sdk/{name}": ANYONE,
+    "GET /widget.js": ANYONE,
+    "GET /widget/{name}.js": ANYONE,
     "GET /docs/errors/{code}": ANYONE,
     "GET /manual": ANYONE,
     "GET /manual/{page}": ANYONE,
@@ -65,6 +79,7 @@ LEAST = {
     f"POST {BELOW}/jobs/{{jobId}}/merge": EDITOR,
     f"POST {BELOW}/jobs/{{jobId}}/message": EDITOR,
     f"POST {BELOW}/jobs/{{jobId}}/retry": EDITOR,
+    f"POST {BELOW}/jobs/{{jobId}}/unarchive": EDITOR,
     f"GET {BELOW}/keys": OWNER,
     f"POST {BELOW}/keys": OWNER,
     f"GET {BELOW}/keys/new": OWNER,
@@ -92,9 +107,13 @@ LEAST = {
     f"GET {BELOW}/sites/{{domain}}/live": VIEWER,
     f"GET {BELOW}/sites/{{domain}}/project": OWNER,
     f"POST {BELOW}/sites/{{domain}}/project": OWNER,
+    f"POST {BELOW}/sites/{{domain}}/project/upload": OWNER,
     f"GET {BELOW}/sites/{{domain}}/report": VIEWER,
     f"GET {BELOW}/sites/{{domain}}/search": VIEWER,
+    f"GET {BELOW}/sites/{{domain}}/widget": VIEWER,
+    f"POST {BELOW}/sites/{{domain}}/widget": OWNER,
     f"GET {BELOW}/usage": VIEWER,
+    f"POST {BELOW}/usage/bounds": OWNER,
     f"GET {BELOW}/webhooks": VIEWER,
     f"POST {BELOW}/webhooks": OWNER,
     f"GET {BELOW}/webhooks/new": OWNER,

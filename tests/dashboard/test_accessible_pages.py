@@ -3,8 +3,9 @@
 import pytest
 
 from tests.dashboard.browsing import SIZES
-from tests.dashboard.entities import made
+from tests.dashboard.entities import archived_job, made
 from tests.dashboard.served import LEAST, OPERATOR, filled
+from tests.dashboard.test_first_run import archive
 
 pytestmark = pytest.mark.slow
 
@@ -14,6 +15,8 @@ NO_PAGES = {
     "/assets/{name}",
     "/manual/images/{name}",
     "/sdk/{name}",
+    "/widget.js",
+    "/widget/{name}.js",
     "/sign-in/oidc",
 }
 PATHS = [
@@ -55,6 +58,52 @@ def test_page_is_accessible_and_keeps_the_policy(browsing, axe, entities, path):
         answer = page.goto(filled(path, **entities.values))
         assert answer.status == (403 if path.endswith("/callback") else 200)
         assert problems_of(page, axe) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["questions?text=certificates", "questions?text=zzqxv", "jobs?only=archived", "sites/{domain}/search?q=delay"],
+)
+def test_list_with_a_choice_is_accessible(browsing, axe, service, entities, path):
+    archived_job(service)
+    with browsing.opened("owner") as page:
+        chosen = path.replace("{domain}", service.domain)
+        assert page.goto(f"/dashboard/{service.organization_id}/{chosen}").status == 200
+        assert problems_of(page, axe) == []
+
+
+def test_project_of_an_upload_is_accessible(browsing, axe, service):
+    with browsing.opened("owner") as page:
+        page.goto(f"/dashboard/{service.organization_id}/projects/new?from=upload")
+        page.get_by_label("Name", exact=True).fill("Sent to be looked at")
+        page.get_by_label("Address of the site").fill("https://docs.example.com")
+        file = {"name": "kite.zip", "mimeType": "application/zip", "buffer": archive()}
+        page.get_by_label("Zip archive").set_input_files(file)
+        page.get_by_role("button", name="Create the project").click()
+        page.get_by_text("The project is created.").wait_for()
+        page.goto(f"/dashboard/{service.organization_id}/sites/sent-to-be-looked-at/project")
+        page.locator("input[type=file]").wait_for()
+        assert page.get_by_label("Address of the site").input_value() == "https://docs.example.com"
+        assert problems_of(page, axe) == []
+
+
+def test_bound_of_a_site_is_saved_in_its_row(browsing, axe, service):
+    with browsing.opened("owner") as page:
+        page.goto(f"/dashboard/{service.organization_id}/usage")
+        row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=service.domain, exact=True))
+        bound = row.get_by_label(f"Bound of {service.domain}")
+        bound.fill("2.5")
+        row.get_by_role("button", name="Save").click()
+        row.get_by_text("$2.50").wait_for()
+        assert bound.input_value() == "2.5"
+        bound.fill("two")
+        row.get_by_role("button", name="Save").click()
+        assert bound.evaluate("(one) => one.validity.patternMismatch")
+        assert problems_of(page, axe) == []
+        bound.fill("")
+        bound.press("Enter")
+        row.get_by_text("$2.50").wait_for(state="detached")
+    assert service.cli("project", "show", service.project_id)["maxCostUsdDay"] == 0
 
 
 @pytest.mark.parametrize("part", ["", "/job"])

@@ -6,8 +6,11 @@ import pytest
 
 from tests.dashboard.conftest import browser
 from tests.end_to_end.talk import chunks, question, text_of
+from tests.service_process import DOCS, write_docs
 
 PATH = "/ask/kite"
+SECRET = "9417"
+RESTRICTED = f"---\ntitle: Staff\ngroups: [staff]\n---\n\n# Staff\n\nFor staff, the vault code is {SECRET}.\n"
 
 
 async def asked(client, **headers):
@@ -101,3 +104,59 @@ async def test_person_is_one_reader_by_any_name(viewer):
             assert response.headers["RateLimit-Policy"].startswith('"reader";q=20;')
             left.append(int(response.headers["RateLimit"].split("r=")[1].split(";")[0]))
     assert left[1] == left[0] - 1
+
+
+@pytest.fixture(scope="module")
+def grouped(service, tmp_path_factory):
+    """The domain of a site with a page for staff alone."""
+    docs = write_docs(tmp_path_factory.mktemp("grouped") / "docs", {**DOCS, "staff.md": RESTRICTED})
+    of_acme = ("--organization", service.organization_id)
+    service.cli("project", "create", "--name", "grouped", "--repository", str(docs), "--domain", "grouped", *of_acme)
+    service.cli("index", "grouped")
+    return "grouped"
+
+
+async def test_member_asks_as_a_reader_of_groups_and_no_one_else(service, grouped, viewer, outsider):
+    path = f"/ask/{grouped}"
+
+    async def answer(client, groups):
+        body = {**question("Which code has the vault of the staff?"), "filter": {"groups": groups}}
+        async with client.post(f"{path}/message", json=body) as response:
+            return response.status, await response.text()
+
+    page = ""
+    while 'value="staff"' not in page:  # indexed a moment later
+        async with viewer.get(path) as response:
+            page = await response.text()
+    assert SECRET not in (await answer(viewer, []))[1]
+    assert SECRET in (await answer(viewer, ["staff"]))[1]
+    async with viewer.get(path, params={"q": "vault code", "group": "staff"}) as response:
+        text = await response.text()
+        assert (SECRET in text, 'value="staff" checked' in text) == (True, True)
+    try:
+        await asyncio.to_thread(service.cli, "site", "update", grouped, "--public")
+        while (found := await answer(outsider, ["staff"]))[0] != 200:  # known a moment later
+            assert found[0] == 404
+        assert SECRET not in found[1]
+        async with outsider.get(path, params={"q": "vault code", "group": "staff"}) as response:
+            text = await response.text()
+            assert (SECRET in text, 'value="staff"' in text) == (False, False)
+    finally:
+        await asyncio.to_thread(service.cli, "site", "update", grouped, "--private")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language", "heading"),
+    [
+        ("de-AT,de;q=0.9,en;q=0.8", "de", "kite fragen"),
+        ("nl, fr;q=0.5, ja;q=0.8", "ja", "kite に質問"),
+        ("ar", "ar", "اسأل kite"),
+        ("de;q=x, zh;q=-1, ko;q=0, nan;q=nan", "en", "Ask kite"),
+        ("de;q=0" + ",x" * 50, "en", "Ask kite"),
+    ],
+)
+async def test_page_is_in_the_language_of_the_reader(viewer, accepted, language, heading):
+    async with viewer.get(PATH, headers={"Accept-Language": accepted}) as response:
+        text = await response.text()
+    assert f'<html lang="{language}" dir="{"rtl" if language == "ar" else "ltr"}">' in text
+    assert f"<h1>{heading}</h1>" in text

@@ -42,7 +42,8 @@ def test_reader_asks_and_sees_sources(browsing, axe, size, scheme):
         assert page.locator(".sources details[open] .passage code").first.inner_text() == "retryDelaySecs"
         page.get_by_role("button", name="Not helpful").click()
         page.get_by_text("Your rating is saved.").filter(visible=True).first.wait_for()
-        page.get_by_label("What was missing or wrong?").fill("Too short")
+        page.get_by_role("button", name="Incomplete").click()
+        page.get_by_role("textbox", name="What was missing or wrong?").fill("Too short")
         page.get_by_role("button", name="Send").click()
         page.locator(".comment").get_by_text("Your words are saved.").wait_for()
         assert axe(page) == []
@@ -90,6 +91,24 @@ def test_hostile_answer_is_text(browsing):
         assert page.locator(".reply img, .reply script, .reply b, .reply iframe, .reply svg").count() == 0
         assert "<img src=x onerror=alert(1)>" in page.locator(".reply .prose").inner_text()
         assert dialogs == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_code_is_coloured(browsing, axe, scheme):
+    code = 'import x from "y"; // c\nawait f(3);\n@meta class A {}'
+    diff = "-old\n+new"
+    with browsing.opened("viewer", scheme=scheme) as page:
+        page.goto("/ask/kite")
+        body = page.evaluate(STREAM, f"Do this:\n\n```js\n{code}\n```\n\n```diff\n{diff}\n```\n\nDone.")
+        page.route(
+            "**/ask/kite/message", lambda route: route.fulfill(status=200, content_type="text/event-stream", body=body)
+        )
+        ask(page, "How?")
+        page.locator(".reply .code-removed").wait_for()
+        assert page.locator(".reply pre").first.inner_text() == code
+        kinds = ("comment", "string", "number", "keyword", "name", "meta", "added", "removed")
+        assert all(page.locator(f".reply .code-{kind}").count() for kind in kinds)
+        assert axe(page) == []
 
 
 def test_error_can_be_tried_again(browsing):

@@ -35,7 +35,10 @@ async def test_archive_that_does_not_end_is_refused(owner, service):
     head = b'--b\r\nContent-Disposition: form-data; name="archive"; filename="a.zip"\r\n\r\n'
     kind = {**SAME_ORIGIN, "Content-Type": "multipart/form-data; boundary=b"}
     path = f"/dashboard/{service.organization_id}/projects/new"
-    for body in (head + b"PK", head, b"--b\r\n", b"", b"--c--"):
+    long_line = b"--b\r\nX-Long: " + b"x" * 100_000 + b"\r\n\r\n"
+    many_lines = b"--b\r\n" + b"X: y\r\n" * 1_000 + b"\r\n"
+    charset = b'--b\r\nContent-Disposition: form-data; name="_charset_"\r\n\r\n' + b"x" * 100 + b"\r\n--b--\r\n"
+    for body in (head + b"PK", head, b"--b\r\n", b"", b"--c--", long_line, many_lines, charset):
         async with owner.post(path, data=body, headers=kind, allow_redirects=False) as page:
             assert page.status in (400, 415), (body, page.status)
 

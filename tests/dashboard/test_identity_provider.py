@@ -1,5 +1,6 @@
 """Sign-in with an account at a provider on this machine, as a browser goes through it."""
 
+import re
 from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
 
@@ -7,10 +8,11 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from eventstore import Metadata
+from service.commands.access.people import NewPerson, add_person
 from tests.dashboard.conftest import COOKIE, HTML, invite, open_data
-from tests.end_to_end.scripted import free_port
 from tests.fakes.oidc import CLIENT_ID, SECRET, FakeOidc
-from tests.service_process import service_in
+from tests.service_process import free_port, service_in
 
 KEPT = "__Host-docsmith-oidc"
 
@@ -62,9 +64,10 @@ def cookies_of(answer):
     return {name: morsel.value for name, morsel in found.items()}
 
 
-async def begun(client, next_path="/account"):
+async def begun(client, next_path="/account", path=""):
     """The address that the browser is sent to, and the cookie that it keeps."""
-    async with client.get("/sign-in/oidc", params={"next": next_path}, allow_redirects=False) as answer:
+    begin = URL(path, encoded=True) if path else URL("/sign-in/oidc").with_query(next=next_path)
+    async with client.get(begin, allow_redirects=False) as answer:
         assert answer.status == 303
         return answer.headers["Location"], cookies_of(answer)[KEPT]
 
@@ -127,6 +130,33 @@ async def test_second_account_with_same_address_is_refused(service, provider):
     answer, text = await signed_in(service)
     assert answer.status == 403
     assert "Another account of the provider" in text
+
+
+async def test_one_of_several_accounts_is_chosen(service, provider):
+    other = service.cli("organization", "create", "--name", "Beta <b>")["id"]
+    people = {}
+    for organization_id in (service.organization_id, other):
+        async with open_data(service.data) as runtime:
+            new = NewPerson("both@example.com", organization_id=organization_id, role="viewer", by_owner=True)
+            people[organization_id] = (await add_person(runtime.store, runtime.views, new, Metadata("cli:tests"))).id
+    provider.account = {"sub": "13", "email": "both@example.com", "email_verified": True}
+    answer, text = await signed_in(service, "/account?tab=2")
+    assert (answer.status, COOKIE in cookies_of(answer)) == (403, False)
+    choices = dict(re.findall(r'href="../../(sign-in/oidc\?account=[^"]*)">([^<]*)<', text))
+    assert list(choices.values()) == ["Acme", "Beta &lt;b&gt;"]
+    for path, organization_id in zip(choices, people, strict=True):
+        assert people[organization_id] in path
+        async with browser(service) as client:
+            location, kept = await begun(client, path="/" + path.replace("&amp;", "&"))
+            answer = await returned(client, await answered(client, location), kept)
+            assert (answer.status, answer.headers["Location"]) == (303, "../../account?tab=2")
+            cookie = {"Cookie": f"{COOKIE}={cookies_of(answer)[COOKIE]}"}
+            opened = await client.get(f"/dashboard/{organization_id}", headers=cookie)
+            assert opened.status == 200
+    async with browser(service) as client:  # the account of someone else
+        stranger = people[other].replace(people[other][0], "f" if people[other][0] != "f" else "e")
+        location, kept = await begun(client, path=f"/sign-in/oidc?account={stranger}")
+        assert (await returned(client, await answered(client, location), kept)).status == 403
 
 
 async def test_people_of_listed_domains_become_viewers_once(service, provider):

@@ -49,7 +49,11 @@ async def test_editor_gives_a_job_follows_it_and_merges(editor, viewer, service)
         assert words in page, words
     assert page.count("Pull request opened") == 1
     assert "<form" not in page.partition("<main")[2]  # a viewer reads
-    assert "Ready for review" in await text_of(viewer, f"{jobs_of(service)}?only=review")
+    listed = await text_of(viewer, f"{jobs_of(service)}?only=review")
+    badge = re.search(r'<span class="state \w+">Ready for review</span>', listed)[0]
+    assert badge in await text_of(viewer, f"/dashboard/{service.organization_id}")
+    reads = service.cli("audit", "show", "--type", "audit-read", "--limit", "1000")["events"]
+    assert "page overview" in [read["data"]["command"] for read in reads]  # titles are words of people
     await post(editor, f"{path}/merge")
     assert "Merged" in await text_of(viewer, path)
     refused = await post(editor, f"{path}/retry", 409)
@@ -83,6 +87,10 @@ async def test_job_that_has_ended_goes_on_with_a_message(editor, service):
     assert "Job continued" in await followed(editor, path)
     await post(editor, f"{path}/archive")
     assert path.rsplit("/", 1)[1] not in await text_of(editor, jobs_of(service))
+    assert path.rsplit("/", 1)[1] in await text_of(editor, f"{jobs_of(service)}?only=archived")
+    assert "/unarchive" in await text_of(editor, path)
+    await post(editor, f"{path}/unarchive")
+    assert path.rsplit("/", 1)[1] in await text_of(editor, jobs_of(service))
 
 
 @pytest.mark.parametrize(
@@ -119,13 +127,13 @@ async def test_jobs_of_another_organization_are_not_found(editor, outsider, serv
     await text_of(outsider, path.replace(service.organization_id, people.other_organization_id), status=404)
     await text_of(outsider, f"{path}/live", status=404)
     await post(outsider, f"{path}/cancel", 404)
-    for action in ("cancel", "retry", "archive", "merge", "close", "message"):
+    for action in ("cancel", "retry", "archive", "unarchive", "merge", "close", "message"):
         await post(outsider, f"{path}/{action}".replace(service.organization_id, people.other_organization_id), 404)
 
 
 async def test_viewer_changes_no_job(editor, viewer, nobody, service):
     path = await created(editor, service, "Look around")
-    for action in ("cancel", "retry", "archive", "merge", "close", "message"):
+    for action in ("cancel", "retry", "archive", "unarchive", "merge", "close", "message"):
         await post(viewer, f"{path}/{action}", 403, text="Go on")
         await post(nobody, f"{path}/{action}", 401, text="Go on")
     await text_of(viewer, f"{jobs_of(service)}/new", status=403)

@@ -82,6 +82,7 @@ async def test_assistant_key_for_web_pages_needs_reader_tokens(owner, path):
         assert "https://docs.example.com, https://*.example.org" in await answer.text()
         tag = html.unescape(await answer.text())
         assert 'sdk/assistant.js";' in tag
+        assert re.search(r'widget\.js" data-site="kite" data-key="docsmith_dsc_[0-9A-Za-z]{36}" async>', tag)
         assert re.search(r'createAssistant\({ site: "kite", key: "docsmith_dsc_[0-9A-Za-z]{36}" }\);', tag)
     async with owner.get(f"{path}/{fields['id']}") as page:
         assert "Require reader tokens" not in await page.text()

@@ -69,6 +69,23 @@ async def test_questions_are_listed_and_filtered(viewer, base, asked):
     assert UNANSWERED in await page(viewer, f"{base}/questions?outcome=what&days=minus&cursor=x")
 
 
+async def test_questions_are_found_by_words_that_are_not_recorded(service, viewer, base, asked):
+    words = UNANSWERED.split()
+    found = await page(viewer, f"{base}/questions?text={words[-2]}+{words[-1].strip('?')}")
+    assert UNANSWERED in found
+    assert ANSWERED not in found
+    assert "No question fits this filter." in await page(viewer, f"{base}/questions?text=ermentrude")
+    assert "too long to search for" in await page(viewer, f"{base}/questions?text={'a+' * 100}b", status=400)
+    reads = service.cli("audit", "show", "--type", "audit-read", "--limit", "1000")["events"]
+    assert [one["data"]["filters"]["text"] for one in reads if "text" in one["data"]["filters"]] == ["given"]
+    headers = {"Authorization": f"Bearer {service.admin_key}"}
+    async with aiohttp.ClientSession(headers=headers) as client:
+        async with client.get(f"{service.url}/v2/questions?text=ermentrude") as answer:
+            assert (await answer.json())["conversations"] == []
+        async with client.get(f"{service.url}/v2/questions?text={'a' * 201}") as answer:
+            assert answer.status == 400
+
+
 async def test_conversation_shows_sources_and_checks(viewer, outsider, base, asked):
     found = await page(viewer, f"{base}/questions/{asked[ANSWERED]}")
     assert ANSWERED in found
@@ -128,6 +145,7 @@ async def test_erased_conversation_has_no_text(owner, editor, base, asked):
 async def test_analytics_show_numbers_and_tables(viewer, base, asked):
     found = await page(viewer, f"{base}/analytics?days=7&site={SITE}")
     assert "Questions a day" in found
+    assert "rating=up" in found
     assert re.search(r"<th scope=\"row\">Retries</th><td><code>retry.md</code>", found)
     assert "builtin/extractive" in found
     assert re.search(

@@ -1,6 +1,12 @@
 """The sign-in page in a browser: by keyboard, without a script, and with a link that was used."""
 
+import json
+from urllib.request import Request, urlopen
+
 import pytest
+
+from tests.dashboard.browsing import SIZES, Browsing
+from tests.service_process import service_in
 
 pytestmark = pytest.mark.slow
 
@@ -42,3 +48,34 @@ def test_pages_of_people_are_accessible(service, people, browsing, axe, scheme):
         for path in ("/sign-in", "/account", f"/dashboard/{service.organization_id}/people"):
             page.goto(path)
             assert axe(page) == [], path
+
+
+@pytest.fixture(scope="module")
+def service_behind_a_proxy(tmp_path_factory):
+    settings = {"DOCSMITH_SERVER__USER_HEADER": "X-Forwarded-User", "DOCSMITH_SERVER__TRUSTED_PROXIES": "127.0.0.1"}
+    with service_in(tmp_path_factory.mktemp("chooser"), settings) as service:
+        keys = []
+        for name in ("Acme", "Beta"):
+            organization = service.cli("organization", "create", "--name", name)["id"]
+            keys.append(service.cli("key", "create", "--kind", "admin", "--organization", organization)["token"])
+        service.start()
+        body = json.dumps({"email": "both@example.com", "role": "viewer"}).encode()
+        for key in keys:
+            headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+            urlopen(Request(f"{service.url}/v2/people", body, headers), timeout=60).close()
+        yield service
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_choice_of_an_account_is_accessible(service_behind_a_proxy, browsing, axe, scheme):
+    behind = Browsing(browsing.browser, service_behind_a_proxy.url, {}, "")
+    with behind.opened(scheme=scheme) as page:
+        page.context.set_extra_http_headers({"X-Forwarded-User": "both@example.com"})
+        page.goto("/sign-in?next=/account")
+        page.get_by_role("link", name="Acme", exact=True).wait_for()
+        assert axe(page) == []
+        page.set_viewport_size(SIZES["phone"])
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.get_by_role("link", name="Beta", exact=True).focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="Your account").wait_for()

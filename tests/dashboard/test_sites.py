@@ -1,6 +1,9 @@
 """Sites and projects in a browser: where documentation may be, how far its indexing is, and who may change it."""
 
 import asyncio
+import base64
+import hashlib
+import html
 import io
 import re
 import zipfile
@@ -53,7 +56,9 @@ async def live_until(client, path, words):
 
 async def test_uploaded_archive_is_indexed_before_the_eyes(owner, service, base):
     async with owner.post(
-        f"{base}/projects/new", data=upload(zipped(), name="Sent <b>", domain="sent"), allow_redirects=False
+        f"{base}/projects/new",
+        data=upload(zipped(), name="Sent <b>", domain="sent", site_url="https://docs.example.com/"),
+        allow_redirects=False,
     ) as answer:
         assert answer.status == 303, await answer.text()
         assert answer.headers["Location"].endswith(f"{base.lstrip('/')}/sites/sent")
@@ -61,6 +66,15 @@ async def test_uploaded_archive_is_indexed_before_the_eyes(owner, service, base)
     page = await text_of(owner, f"{base}/sites/sent")
     assert "the upload guide.zip" in page
     assert "Sent &lt;b&gt;" in page
+    path = f"{base}/sites/sent/project"
+    page = await text_of(owner, path)
+    assert ('type="file"' in page, 'value="https://docs.example.com"' in page) == (True, True)
+    assert 'type="file"' not in await text_of(owner, f"{base}/sites/{service.domain}/project")
+    async with owner.post(f"{path}/upload", data=upload(zipped({"new.md": "#"})), allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"].endswith("/sites/sent")) == (303, True)
+    async with owner.post(f"{path}/upload", data=upload(b"no archive")) as answer:
+        page = await answer.text()
+        assert (answer.status, "not a zip archive" in page, 'type="file"' in page) == (400, True, True)
     assert list((service.data / "uploads").iterdir()) == []
 
 
@@ -104,6 +118,11 @@ async def test_form_without_a_file_says_so(owner, base):
         ({"from": "folder", "repository": "/etc"}, 403, "No folder of this machine may be read"),
         ({"from": "host", "code_host": "local", "repository": "https://git.example/x"}, 400, "Choose the code host"),
         ({"from": "host", "code_host": "github", "repository": "https://github.com/a/b"}, 400, "needs a token"),
+        (
+            {"from": "git", "repository": "https://git.example/x", "site_url": "javascript:alert(1)"},
+            400,
+            "The address of a site is",
+        ),
         (
             {"from": "host", "code_host": "gitlab", "repository": "http://10.0.0.1/a/b", "token": "glpat-s3cret"},
             400,
@@ -174,13 +193,59 @@ async def test_owner_opens_a_site_and_closes_it(owner, service, base):
         assert "private: only with" in await answer.text()
 
 
+async def test_sources_lead_to_the_site_where_its_address_is_known(owner, viewer, service, base):
+    path = f"{base}/sites/{service.domain}/project"
+    for wrong in ("docs.example.com", "javascript:alert(1)", "https://user:secret@docs.example.com"):
+        async with owner.post(path, data={"name": "kite", "site_url": wrong}) as answer:
+            assert (answer.status, "The address of a site" in await answer.text()) == (400, True)
+    try:
+        async with owner.post(path, data={"name": "kite", "site_url": "https://acme.github.io/kite/"}) as answer:
+            assert (answer.status, 'value="https://acme.github.io/kite"' in await answer.text()) == (200, True)
+        page = ""
+        while 'data-base="https://acme.github.io/kite"' not in page:  # known a moment later
+            page = await text_of(viewer, f"/ask/{service.domain}")
+    finally:
+        async with owner.post(path, data={"name": "kite", "site_url": ""}) as answer:
+            assert answer.status == 200
+    assert service.cli("project", "show", service.project_id)["siteUrl"] == ""
+
+
+async def test_owner_gets_the_tag_and_changes_the_widget(owner, viewer, service, base):
+    path = f"{base}/sites/{service.domain}/widget"
+    page = html.unescape(await text_of(viewer, path))
+    assert page.count(f'src="{service.url}/widget.js" data-site="{service.domain}" data-key="KEY" async>') >= 2
+    for generator in ("Docusaurus", "MkDocs Material", "VitePress", "Sphinx", "Hugo"):
+        assert f"<summary>{generator}</summary>" in page
+    assert f"{service.url}/mcp/{service.domain}" in page
+    address, integrity = re.search(r'src="(\S+/widget/\S+\.js)" integrity="sha256-(\S+)"', page).groups()
+    async with owner.get(address.removeprefix(service.url)) as answer:
+        assert base64.b64encode(hashlib.sha256(await answer.read()).digest()).decode() == integrity
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    page = html.unescape(await text_of(owner, path))
+    for_servers = re.search(r'href="([^"]+/keys/new[^"]+use=server)"', page)[1]
+    assert 'value="server" selected' in await text_of(owner, for_servers.removeprefix(service.url))
+    form = {"title": "Ask <us>", "suggestions": "How?\r\nWhy?\r\n", "hand_off": "help@example.com", "form": "modal"}
+    async with owner.post(path, data=form) as answer:
+        page = await answer.text()
+        assert (answer.status, "Ask &lt;us&gt;" in page, "How?\nWhy?" in page) == (200, True, True)
+    assert "How?; Why?" in await text_of(viewer, path)
+    async with owner.post(path, data={"title": "Typed", "hand_off": "javascript:alert(1)"}) as answer:
+        page = await answer.text()
+        assert (answer.status, 'value="Typed"' in page, "no link and no mail address" in page) == (400, True, True)
+    async with owner.post(path, data={"title": "", "suggestions": "", "hand_off": "", "form": "side"}) as answer:
+        assert "Ask &lt;us&gt;" not in await answer.text()
+
+
 async def test_owner_changes_a_project(owner, service, base):
     path = f"{base}/sites/{service.domain}/project"
-    async with owner.post(path, data={"name": "Kite guide", "ref": "main", "contexts": ""}) as answer:
+    async with owner.post(path, data={"name": "Kite guide", "ref": "main"}) as answer:
         page = await answer.text()
         assert (answer.status, 'value="Kite guide"' in page) == (200, True)
-    async with owner.post(path, data={"name": "Kite guide", "contexts": "code=/etc"}) as answer:
-        assert (answer.status, "not an https:// URL" in await answer.text()) == (400, True)
+    wrong = {"context_name_0": "code", "context_repository_0": "/etc", "context_token_0": "s3cret-token"}
+    async with owner.post(path, data={"name": "Kite guide", **wrong}) as answer:
+        page = await answer.text()
+        assert (answer.status, "not an https:// URL" in page, "/etc" in page) == (400, True, True)
+        assert "s3cret-token" not in page
 
 
 async def test_editor_indexes_again_and_sees_it(editor, service, base):

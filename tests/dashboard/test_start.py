@@ -1,5 +1,7 @@
 """The start page, errors in a browser, and what needs a person."""
 
+import re
+
 import pytest
 
 from tests.dashboard.conftest import browser, invite, sign_in
@@ -58,6 +60,13 @@ async def test_operator_without_organization_is_led_to_create_one(service):
     async with browser(service.url, sign_in(service.url, link)) as operator:
         text = await (await operator.get("/dashboard")).text()
     assert 'href="./operator/organizations"' in text
+
+
+async def test_first_page_of_operators_shows_disk_and_checkpoint(service, operator, viewer):
+    text = await (await operator.get("/dashboard?all")).text()
+    assert "of the disk is free" in text
+    assert re.search(r'href="[^"]*operator/health">[^<]+</a></p>\s*<p class="label">last signed checkpoint', text)
+    assert "of the disk is free" not in await (await viewer.get(f"/dashboard/{service.organization_id}")).text()
 
 
 async def test_viewer_is_offered_no_new_job(service, viewer, editor):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.comparison import Effort, TooMuchEffort, coarse_opcodes, opcodes
+from service.domain.texts.comparison import Effort, TooMuchEffort, coarse_opcodes, opcodes
 
 ITEMS = st.lists(st.sampled_from("abc"), max_size=30)
 

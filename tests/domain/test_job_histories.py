@@ -43,6 +43,7 @@ from service.domain.jobs.decider import (
     SetMergeAside,
     StartJob,
     ToolReturned,
+    UnarchiveJob,
     WorkRebased,
     decide,
     evolve,
@@ -58,7 +59,7 @@ WISHES = (
     "start", "open", "reply", "reply", "reply", "last reply", "result", "result", "result", "finish by tool", "finish",
     "ask", "remind", "pass", "send back", "commit", "push", "pull request", "complete", "complete", "fail",
     "interrupt", "park",
-    "message", "message", "message", "cancel", "archive", "merge", "rebase",
+    "message", "message", "message", "cancel", "archive", "unarchive", "merge", "rebase",
     "open merged", "set aside", "rebase with conflicts",
 )  # fmt: skip
 
@@ -92,6 +93,7 @@ def command(wish, number, job):
         "message": AddMessage(f"message {number}", NOW),
         "cancel": CancelJob(NOW),
         "archive": ArchiveJob(NOW),
+        "unarchive": UnarchiveJob(NOW),
         "merge": ClosePullRequest("merged", NOW),
         "open merged": OpenWorkspace("a" * 40, NOW, docs_commit="d" * 40, merge=MERGE),
         "set aside": SetMergeAside((Problem("conflicts", "x.md", "…"),), (FileChange("x.md", "ours"),), NOW),

@@ -43,6 +43,7 @@ from service.domain.jobs.decider import (
     StartJob,
     StepBy,
     ToolReturned,
+    UnarchiveJob,
     branch_of,
     decide,
     status_of,
@@ -267,6 +268,8 @@ def test_archiving_changes_nothing_else_and_going_on_undoes_it():
         assert job.work.archived_at == NOW
         assert (type(job), status_of(job)) == (type(before), status_of(before))
         assert decide(ArchiveJob(datetime(2027, 1, 1, tzinfo=UTC)), job) == []
+        assert after(*steps, ArchiveJob(NOW), UnarchiveJob(NOW)) == before
+        assert decide(UnarchiveJob(NOW), before) == []
     assert types(decide(ArchiveJob(NOW), after(*HANDED_IN))) == [JobArchived]
     assert after(*HANDED_IN, ArchiveJob(NOW), MORE).work.archived_at is None
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.comparison import Effort
-from service.domain.line_merge import conflict_lines, marked, marked_conflicts, merged, merged_additions, text_of
+from service.domain.texts.comparison import Effort
+from service.domain.texts.line_merge import conflict_lines, marked, marked_conflicts, merged, merged_additions, text_of
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\r\n", "\n"]), max_size=8).map("".join)
 BASE = "# Retries\n\nTwice.\n\n## More\n\nEnd.\n"

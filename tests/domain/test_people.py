@@ -146,6 +146,7 @@ def test_links_begin_where_people_can_sign_in(public_url, listening, base):
     [
         ("docs.example.com", True, True),
         ("DOCS.example.com:443", True, True),
+        ("docs.example.com:8080", True, False),
         ("localhost:8080", True, True),
         ("[::1]:8080", True, True),
         ("127.9.9.9", True, True),
@@ -162,3 +163,8 @@ def test_links_begin_where_people_can_sign_in(public_url, listening, base):
 def test_names_are_ours_by_the_settings(host, is_ours, may_sign_in):
     names = Names("https://docs.example.com", "box")
     assert (names.is_ours(host), names.may_sign_in(host)) == (is_ours, may_sign_in)
+
+
+@pytest.mark.parametrize(("port", "may_sign_in"), [("", True), (":8443", True), (":443", False), (":8080", False)])
+def test_sign_in_takes_the_port_of_the_public_url(port, may_sign_in):
+    assert Names("https://docs.example.com:8443").may_sign_in(f"docs.example.com{port}") is may_sign_in

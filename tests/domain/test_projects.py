@@ -73,6 +73,8 @@ def create(**changes):
         {"contexts": (replace(CODE, repository="/srv/kite", internal=True, token_env="T"),)},
         {"contexts": (replace(CODE, ref="a b"),)},
         {"contexts": (replace(CODE, token_env="a token"),)},
+        {"contexts": (replace(CODE, token_env="T", token_id="abc"),)},
+        {"contexts": (replace(CODE, repository="/srv/kite", internal=True, token_id="abc"),)},
         {"contexts": (CODE,), "code_host": "website", "repository": "https://docs.example/"},
         {"code_host": "github", "github_app_id": "1 or 2", "github_app_key_env": "K"},
         {"code_host": "github", "github_app_id": "1", "github_app_key_env": "K", "git_token_env": "T"},

@@ -11,6 +11,7 @@ from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.recorded_reply import (
+    MAX_HANDOVERS,
     CompleteReply,
     FailReply,
     LeaveReply,
@@ -28,6 +29,7 @@ from service.domain.threads.threads import (
     Absent,
     ContextItem,
     PostMessage,
+    RecordEmptySearch,
     StartThread,
     Turn,
     decide,
@@ -54,6 +56,14 @@ def test_a_thread_begins_with_its_first_message():
     thread = after(START)
     assert thread.turns[0].message.text == "How?"
     assert thread.turns[0].reply.state == "active"
+
+
+def test_empty_search_is_complete_and_unanswered():
+    thread = after(RecordEmptySearch(START))
+    assert (thread.turns[0].message.text, thread.turns[0].reply.state) == ("How?", "completed")
+    assert decide(RecordEmptySearch(START), Absent())[-1].resolution == "unanswered"
+    with pytest.raises(Conflict):
+        decide(RecordEmptySearch(START), thread)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +164,25 @@ def test_one_process_takes_a_reply_over_and_no_other():
 def test_a_reply_goes_on_twice_and_then_ends():
     thread = after(START, ResumeReply("r1", "one", "two", NOW), ResumeReply("r1", "two", "three", NOW))
     assert decide(ResumeReply("r1", "three", "four", NOW), thread) == [ReplyStopped("r1", "interrupted", NOW)]
+
+
+def left(count):
+    """Leave the reply in good order, and take it over, as often."""
+    for number in range(count):
+        yield RecordText("r1", "", is_left=True)
+        yield ResumeReply("r1", "one" if not number else f"i{number}", f"i{number + 1}", NOW)
+
+
+def test_a_reply_that_was_left_in_good_order_still_goes_on_after_two_crashes():
+    thread = after(START, *left(3), ResumeReply("r1", "i3", "a", NOW), ResumeReply("r1", "a", "b", NOW))
+    assert thread.turns[0].reply.state == "active"
+    assert decide(ResumeReply("r1", "b", "c", NOW), thread) == [ReplyStopped("r1", "interrupted", NOW)]
+
+
+def test_a_reply_is_not_left_for_ever():
+    thread = after(START, *left(MAX_HANDOVERS), RecordText("r1", "", is_left=True))
+    command = ResumeReply("r1", f"i{MAX_HANDOVERS}", "next", NOW)
+    assert decide(command, thread) == [ReplyStopped("r1", "interrupted", NOW)]
 
 
 def test_two_turns_have_their_own_replies():

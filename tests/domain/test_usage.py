@@ -55,7 +55,23 @@ SEARCHES = st.builds(
 )
 SECONDS = st.one_of(
     st.integers(0, 4000),
-    st.sampled_from([0, 0.001, 59.999, 60, 300, 299.999, 3599.999, 3600, 86_399.999, 86_400, 2_592_000, 2_591_999.999]),
+    st.sampled_from(
+        [
+            0,
+            0.001,
+            59.999,
+            60,
+            300,
+            299.999,
+            3599.999,
+            3600,
+            86_399.999,
+            86_400,
+            2_592_000,
+            2_591_999.999,
+            4_294_967.296,
+        ]
+    ),
 )
 
 
@@ -115,3 +131,18 @@ def test_windows_that_are_over_do_not_stay_in_memory():
     for number in range(1000):
         usage.add(request(at=START + timedelta(hours=number), address=f"address {number}", organization=f"o{number}"))
     assert len(usage) < 40
+
+
+@given(st.lists(st.integers(0, 100 * 86_400), min_size=1, max_size=20))
+def test_a_clock_set_back_by_weeks_brings_nothing_back(offsets):
+    """Whatever the order of times, the newest of them and those of its month are what counts."""
+    usage = Usage(Limits())
+    times = [START + timedelta(seconds=seconds) for seconds in offsets]
+    for at in times:
+        usage.add(request(at=at))
+    newest = milliseconds(max(times))
+    [standing] = [one for one in usage.standings(request(), newest) if one.scope == "assistant-key"]
+    assert 10_000 - standing.remaining <= sum(
+        milliseconds(at) > newest - WINDOW_SECONDS["assistant-key"] * 1000 for at in times
+    )
+    assert standing.remaining < 10_000

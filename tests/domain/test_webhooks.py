@@ -24,16 +24,19 @@ from service.domain.hooks.deliveries import (
     retry_delay,
 )
 from service.domain.hooks.webhooks import (
+    ChangeWebhook,
     CreateWebhook,
     Deleted,
     DeleteWebhook,
     DisableWebhook,
     EnableWebhook,
     Webhook,
+    WebhookChanged,
     WebhookCreated,
     WebhookDeleted,
     WebhookDisabled,
     WebhookEnabled,
+    checked_secret,
     checked_url,
     make_secret,
     signature,
@@ -169,8 +172,25 @@ def test_a_webhook_is_disabled_enabled_and_deleted():
             when([], command)
 
 
+def test_events_of_a_webhook_are_changed_in_one_order():
+    changed = WebhookChanged(("job.active", "job.completed"), NOW)
+    assert when([CREATED], ChangeWebhook(("job.completed", "job.active"), NOW)) == [changed]
+    assert when([CREATED, changed], ChangeWebhook(("job.completed", "job.active"), NOW)) == []
+    assert when([CREATED], ChangeWebhook(("job.failed", "job.active"), NOW)) == []
+    with pytest.raises(Invalid):
+        when([CREATED], ChangeWebhook((), NOW))
+
+
+def test_secret_of_someone_else_has_the_form_of_a_secret():
+    given = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    assert checked_secret(given) == given
+    for wrong in ("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_%", "whsec_" + "A" * 96):
+        with pytest.raises(Invalid):
+            checked_secret(wrong)
+
+
 def test_of_a_deleted_webhook_nothing_is_kept():
-    state = webhooks.evolve(Webhook("o", "https://example.com/", SECRET), WebhookDeleted(NOW))
+    state = webhooks.evolve(Webhook("o", "https://example.com/", SECRET, ("job.failed",)), WebhookDeleted(NOW))
     assert state == Deleted()
 
 

@@ -8,12 +8,21 @@ from collections.abc import AsyncIterator, Iterator
 import aiohttp
 import pytest
 
-from tests.service_process import Service, service_in, write_docs
+from tests.end_to_end.one_instance import reason_for
+from tests.service_process import INSTANCES, Service, service_in, write_docs
 
 GIT_ENVIRONMENT = {
     "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"
 }  # fmt: skip
 """git as it is without the settings, language, proxy and repository of whoever runs the tests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not INSTANCES:
+        return
+    for item in items:
+        if "end_to_end" in item.nodeid and (reason := reason_for(item.nodeid)) is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.runtime.settings import LimitsSection
+from service.runtime.settings.settings import LimitsSection
 from tests.service_process import Service
 
 UNLIMITED = {f"DOCSMITH_LIMITS__{name}".upper(): "0" for name in LimitsSection.__struct_fields__}
@@ -29,10 +29,12 @@ REFUSED = {
     "addPerson": (400, "an address of no form"),
     "updateProject": (400, "a token for an address without https"),
     "changeSiteAccess": (400, "an origin of no form"),
+    "changeSiteWidget": (400, "a colour of no form"),
     "createWebhook": (400, "an address of no form"),
     "createKey": (400, "a site that is not there"),
     "createProject": (400, "a token with a line break"),
     "uploadProject": (400, "a body that is no zip archive"),
+    "uploadVersion": (400, "as before"),
 }
 """What a schema cannot say: what else an operation may answer to a request that fits its schema, and to which."""
 

@@ -98,8 +98,8 @@ BASES = (
     *map(
         _get,
         (
-            "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors/not_found", "/metrics", "/nothing",
-            "/manual", "/manual/start",
+            "/healthz", "/readyz", "/readyz/requests", "/openapi.json", "/docs", "/docs/errors/not_found", "/metrics",
+            "/nothing", "/manual", "/manual/start",
             "/v2/agent/{project}/jobs?limit=2", "/v2/agent/{project}/job/x", "/v2/agent/{project}/job/x/events",
             "/v1/agent/{project}/jobs?skip=1", "/v1/analytics/{project}/assistant?format=csv",
             "/v1/analytics/{project}/feedback?dateFrom=2026-01-01", "/hosted/{project}/pulls/1",

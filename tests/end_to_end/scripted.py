@@ -1,9 +1,7 @@
 """Running services whose model says what a test has it say."""
 
 import asyncio
-import atexit
 import json
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,23 +14,18 @@ from tests.fakes.provider import Asked, ScriptedProvider
 from tests.service_process import Service, service_in, write_docs
 
 
-def free_port() -> int:
-    """A port of this machine where nobody listens, for a server of this process or of another.
-
-    It stays bound to the end of the tests, so the system gives it to nobody who asks for any port. A server that names
-    it may listen there all the same, since it sets ``SO_REUSEADDR``, as every server does on Unix.
-    """
-    one = socket.socket()
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.bind(("127.0.0.1", 0))
-    atexit.register(one.close)
-    return int(one.getsockname()[1])
-
-
 @contextmanager
 def scripted_service(folder: Path, provider_port: int, **settings: str) -> Iterator[Service]:
     """A service that asks a provider which may come to that port later; ``settings`` by their names below DOCSMITH_."""
-    environment = {
+    with service_in(folder, scripted_settings(provider_port, **settings)) as service:
+        service.set_up(write_docs(folder / "docs"))
+        service.start()
+        yield service
+
+
+def scripted_settings(provider_port: int, **settings: str) -> dict[str, str]:
+    """The variables of such a service."""
+    return {
         "DOCSMITH_ASSISTANT__MODEL": "scripted",
         "DOCSMITH_ASSISTANT__PLANNER": "off",  # else a plan takes the reply that a test has scripted
         "DOCSMITH_ASSISTANT__SUGGESTIONS": "false",
@@ -42,10 +35,6 @@ def scripted_service(folder: Path, provider_port: int, **settings: str) -> Itera
         "SCRIPTED_KEY": "sk-scripted",
         **{f"DOCSMITH_{name}": value for name, value in settings.items()},
     }
-    with service_in(folder, environment) as service:
-        service.set_up(write_docs(folder / "docs"))
-        service.start()
-        yield service
 
 
 class Reading:

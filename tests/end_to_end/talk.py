@@ -8,7 +8,6 @@ from typing import Any
 
 import aiohttp
 
-from eventstore import SQLiteEventStore, verify
 from tests.service_process import Service
 
 
@@ -84,7 +83,7 @@ async def job_events(
 
 def head(service: Service) -> int:
     """The log's last position; the chain is checked on the way."""
-    found = verify(service.data / "events.db")
+    found = service.place.verify()
     assert found.is_sound
     return found.position
 
@@ -92,7 +91,7 @@ def head(service: Service) -> int:
 async def recorded(service: Service, stream: str, *, until: str, after: int = 0, seconds: float = 60) -> list[str]:
     """The types of a stream's events in the log, read beside the server, up to the first of a type."""
     types = []
-    store = await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db", read_only=True)
+    store = await service.place.open(read_only=True)
     async with asyncio.timeout(seconds), aclosing(store.subscribe(stream=stream, after=after)) as events:
         async for event in events:
             types.append(event.type)

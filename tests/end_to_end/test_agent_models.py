@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from tests.end_to_end.scripted import free_port
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.fakes.provider import Asked, Call, Failure, Reply, ScriptedProvider
-from tests.service_process import service_in, write_docs
+from tests.service_process import free_port, service_in, write_docs
 
 MODELS = {
     "sonnet": {"model": "openai/gpt-5.2", "api_key_env": "SCRIPTED_KEY", "fallback": "opus"},

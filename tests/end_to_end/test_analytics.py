@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from service.web.http.tables import as_csv
+from service.web.http.answers.tables import as_csv
 from tests.end_to_end.talk import ask, files_with, question
 
 

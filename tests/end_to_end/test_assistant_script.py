@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.scripted import free_port, next_asked, scripted_service
+from tests.end_to_end.scripted import next_asked, scripted_service
 from tests.end_to_end.talk import recorded
 from tests.fakes.provider import ScriptedProvider
+from tests.service_process import free_port
 
 PAGE = Path(__file__).parent.parent / "javascript" / "page.mjs"
 TEXTS = ("Fetch the kite, ", "hold the ", "string.")
@@ -25,7 +26,7 @@ def provider_port():
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, provider_port):
-    with scripted_service(tmp_path_factory.mktemp("script"), provider_port) as service:
+    with scripted_service(tmp_path_factory.mktemp("script"), provider_port, LIMITS__PROOF_HOUR="1") as service:
         yield service
 
 
@@ -88,10 +89,21 @@ async def test_reply_that_ended_meanwhile_is_read_from_the_record(service, provi
     assert len(provider.asked) == 1
 
 
-async def test_page_with_a_browser_key_asks_rates_and_searches(service, provider):
+async def make_busy(http, service, key):
+    """Fetch reader tokens until they cost proof of work."""
+    headers = {"Authorization": f"Bearer {key}", "Origin": "https://docs.example.com"}
+    status = 200
+    while status == 200:
+        async with http.post(f"{service.url}/discovery/v1/token/{service.domain}", headers=headers) as answer:
+            status = answer.status
+    assert status == 403
+
+
+async def test_page_with_a_browser_key_asks_rates_and_searches(http, service, provider):
     named = ("--domain", service.domain, "--origin", "https://docs.example.com")
     created = ("key", "create", "--kind", "assistant", *named)
     key = (await asyncio.to_thread(service.cli, *created))["token"]
+    await make_busy(http, service, key)
     for text in ("First.", "Second.", "Third."):
         provider.will_reply(text)
     async with page("reader", service, key) as told:

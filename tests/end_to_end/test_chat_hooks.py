@@ -8,9 +8,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.clients.chat_clients import AI4, AI5_AND_LATER, require_clients, run_hooks
-from tests.end_to_end.scripted import free_port, prompt, scripted_service
+from tests.end_to_end.scripted import prompt, scripted_service
 from tests.end_to_end.talk import message_url, recorded
 from tests.fakes.provider import Reply, ScriptedProvider
+from tests.service_process import free_port
 
 pytestmark = [pytest.mark.node, pytest.mark.slow]
 

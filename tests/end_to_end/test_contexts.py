@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from tests.end_to_end.scripted import free_port
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.fakes.provider import Asked, Call, Reply, ScriptedProvider
-from tests.service_process import service_in, write_docs
+from tests.service_process import free_port, service_in, write_docs
 
 PAGE = "# Flying\n\nCall `fly(height)`. It takes a height.\n"
 KITE = '"""Kites."""\n\n\ndef fly({arguments}):\n    """Let a kite rise."""\n    return height\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from service.web.api.description import description
+from service.web.api.description.description import description
 from tests.end_to_end.talk import ask, question
 
 pytest.importorskip("openapi_python_client")

@@ -132,6 +132,10 @@ async def test_lists_are_narrowed_and_hide_archived_jobs(http, service):
 
     assert job["id"] not in {one["id"] for one in await listed()}
     assert job["id"] in {one["id"] for one in await listed(includeArchived="true")}
+    unarchived = await post(http, service, "job", job["id"], "unarchive")
+    assert unarchived == {**archived, "archivedAt": None}
+    assert await post(http, service, "job", job["id"], "unarchive") == unarchived
+    assert job["id"] in {one["id"] for one in await listed()}
     assert {one["status"] for one in await listed(status="completed")} == {"completed"}
 
 

@@ -11,7 +11,7 @@ from eventstore import Metadata
 from service.commands.projects import create_project
 from service.domain.projects.settings import ProjectSettings
 from service.main.folder import open_for_command
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.service_process import service_in, write_docs
 

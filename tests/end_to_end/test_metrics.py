@@ -12,8 +12,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from service.web.api.metrics import METHODS
-from tests.end_to_end.scripted import free_port
-from tests.service_process import service_in, write_docs
+from tests.service_process import free_port, service_in, write_docs
 
 SAMPLE = re.compile(r"(?m)^(docsmith_\w+?)(?:\{(.*)\})? (\S+)$")
 

@@ -9,10 +9,11 @@ import pytest
 
 from eventstore import SQLiteEventStore
 from service.streams import THREADS
-from tests.end_to_end.scripted import free_port, scripted_service
+from tests.end_to_end.scripted import scripted_service
 from tests.end_to_end.talk import ask, create_job, files_with, get_job, job_events, message_url, question, text_of
 from tests.end_to_end.test_operations import wait_for
 from tests.fakes.provider import ScriptedProvider
+from tests.service_process import free_port
 
 THOUGHT = "Ermentrude asks for [2]"
 KEY = "sk-scripted"

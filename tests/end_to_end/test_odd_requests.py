@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from yarl import URL
 
-from service.web.api.description import description
+from service.web.api.description.description import description
 from tests.end_to_end.talk import create_job, job_events
 
 

@@ -63,6 +63,33 @@ async def test_uploaded_archive_becomes_an_indexed_site(http, service, other):
             assert answer.status == 404, path
 
 
+async def test_new_version_of_an_upload_is_indexed(http, service, other):
+    async with http.post(f"{service.url}/v2/uploads?name=Versions", data=zipped(), headers=service.admin) as answer:
+        project_id = (await answer.json())["project"]["id"]
+    before = await indexed(http, service, "versions")
+    url = f"{service.url}/v2/projects/{project_id}/upload"
+    new = zipped({"docs/only.md": "# Only\n\nThis page.\n"})
+    async with http.post(url, data=new, headers=other) as answer:
+        assert answer.status == 404
+    async with http.post(url, data=new, headers=service.admin) as answer:
+        assert (answer.status, (await answer.json())["warnings"]) == (200, [])
+    async with asyncio.timeout(120):
+        while True:
+            shown = await indexed(http, service, "versions")
+            if shown["site"]["commit"] != before["site"]["commit"]:
+                break
+            await asyncio.sleep(0.05)  # between two looks at what another process does
+    assert shown["site"]["pages"] == 1
+    async with http.post(url, data=new, headers=service.admin) as answer:
+        assert "same files" in (await answer.json())["warnings"][0]
+    async with http.post(url, data=b"no archive", headers=service.admin) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (400, "bad_archive")
+    async with http.post(
+        f"{service.url}/v2/projects/{service.project_id}/upload", data=new, headers=service.admin
+    ) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (409, "not_uploaded")
+
+
 async def test_lists_are_paged_and_the_organizations_own(http, service, other):
     async with http.get(f"{service.url}/v2/projects?limit=1", headers=service.admin) as answer:
         listed = await answer.json()
@@ -106,6 +133,16 @@ async def test_access_is_changed_by_the_api(http, service):
         assert (site["public"], site["origins"]) == (True, ["https://docs.example.com"])
     async with http.post(url, json={"public": False, "origins": []}, headers=service.admin) as answer:
         assert (await answer.json())["site"]["public"] is False
+
+
+async def test_widget_is_changed_by_the_api(http, service):
+    url = f"{service.url}/v2/sites/{service.domain}/widget"
+    body = {"title": "Ask us", "handOff": "https://example.com/help?ref={threadId}", "form": "modal"}
+    async with http.post(url, json=body, headers=service.admin) as answer:
+        widget = (await answer.json())["site"]["widget"]
+        assert widget == {**body, "greeting": "", "suggestions": [], "accent": ""}
+    async with http.post(url, json={"handOff": "javascript:alert(1)"}, headers=service.admin) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (400, "invalid_request")
 
 
 async def test_project_is_changed_by_the_api(http, service):

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from service.workers.spending import NOTICE
-from tests.end_to_end.scripted import free_port, scripted_service
+from tests.end_to_end.scripted import scripted_service
 from tests.end_to_end.talk import chunks, question, text_of
 from tests.fakes.provider import Reply, ScriptedProvider
-from tests.service_process import DOCS, service_in, write_docs
+from tests.service_process import DOCS, free_port, service_in, write_docs
 
 SECRET = "the vault code is 9417"
 RESTRICTED = "---\ntitle: Staff\ngroups: [staff]\n---\n\n# Staff\n\nFor staff, " + SECRET + ".\n"
@@ -69,6 +69,32 @@ def test_command_says_what_becomes_readable_and_who_pays(service, opened):
     events = service.cli("audit", "show", "--stream", "site-open")["events"]
     (changed,) = [event for event in events if event["type"] == "site-access-changed"]
     assert changed["actor"].startswith("cli:")
+
+
+async def test_widget_settings_open_as_the_site_does(http, service, opened):
+    options = ("--hand-off", "help@example.com", "--suggestion", "How do I start?", "--accent", "#0b6e4f")
+    changed = await asyncio.to_thread(service.cli, "site", "update", "open", *options)
+    assert changed["widget"]["handOff"] == "mailto:help@example.com"
+    text = (await asyncio.to_thread(service.run, "site", "show", "open")).stdout
+    assert "help@example.com" in text
+    await answered(http, service, question("How do I install Kite?"))
+
+    async def settings(domain, **headers):
+        async with http.get(f"{service.url}/discovery/v1/widget/{domain}", headers=headers) as response:
+            return response.status, await response.json(), response.headers
+
+    async with asyncio.timeout(60):
+        while (found := await settings("open", Origin=ORIGIN))[1]["accent"] != "#0b6e4f":
+            pass
+    status, body, headers = found
+    assert (status, body["suggestions"], body["name"]) == (200, ["How do I start?"], "open")
+    assert headers["Access-Control-Allow-Origin"] == ORIGIN
+    assert headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert (await settings("open", Origin="https://evil.example"))[0] == 403
+    unknown, private = await settings("no-such-site"), await settings("kite")
+    assert (unknown[0], unknown[1]["code"]) == (private[0], private[1]["code"]) == (401, "unauthorized")
+    _, found, _ = await settings("kite", **service.assistant)
+    assert (found["form"], found["readerTokens"]) == ("side", False)
 
 
 async def test_assistant_search_and_page_answer_without_a_key(http, service, opened):
@@ -149,6 +175,31 @@ def test_site_that_costs_money_needs_a_bound(service):
     finally:
         service.cli("site", "update", "kite", "--private")
         service.environment.clear()
+
+
+async def test_bound_of_an_owner_holds_for_callers_with_a_key(http, tmp_path):
+    settings = {
+        "MODELS__SCRIPTED__INPUT_USD_PER_MILLION_TOKENS": "1",
+        "MODELS__SCRIPTED__OUTPUT_USD_PER_MILLION_TOKENS": "10",
+    }
+    port = free_port()
+    async with ScriptedProvider(lambda _: Reply(("Run the ", "installer [1].")), port=port):
+        with scripted_service(tmp_path, port, **settings) as service:
+            project = (service.project_id, "--max-cost-usd-day", "0.001")
+            assert service.cli("project", "update", *project)["maxCostUsdDay"] == 0.001
+
+            async def asked():
+                body = question("How do I install Kite?")
+                found = await answered(http, service, body, domain=service.domain, **service.assistant)
+                return text_of(found[1:])
+
+            texts = [await asked() for _ in range(3)]
+            assert NOTICE.strip() not in texts[0]
+            assert NOTICE.strip() in texts[-1]
+            async with http.get(f"{service.url}/v2/usage", headers=service.admin) as response:
+                (cost,) = (await response.json())["costs"]
+            assert (cost["domain"], cost["ownBoundUsdDay"], cost["boundUsdDay"]) == (service.domain, 0.001, 0.0)
+            assert cost["spentTodayUsd"] > 0
 
 
 async def test_flood_from_many_addresses_cannot_pass_the_cost_bound(http, tmp_path):

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from service.web.api.threads import MAX_ID_CHARACTERS
-from tests.end_to_end.scripted import Reading, asking, free_port, next_asked, scripted_service
+from service.web.api.assistant.threads import MAX_ID_CHARACTERS
+from tests.end_to_end.scripted import Reading, asking, next_asked, scripted_service
 from tests.end_to_end.talk import message_url, question, recorded, text_of
 from tests.fakes.provider import ScriptedProvider
+from tests.service_process import free_port
 
 TEXTS = ("Fetch the kite, ", "hold the ", "string.")
 WHOLE = "".join(TEXTS)

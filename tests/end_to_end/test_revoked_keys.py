@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.end_to_end.scripted import Reading, free_port, scripted_service
+from tests.end_to_end.scripted import Reading, scripted_service
 from tests.end_to_end.talk import message_url, question, recorded
 from tests.fakes.provider import ScriptedProvider
-from tests.service_process import Service
+from tests.service_process import Service, free_port
 
 BOUND_SECONDS = 50
 """For what ends within a second on a machine that has nothing else to do: less than any other deadline here."""

@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.end_to_end.scripted import free_port, next_asked, prompt, scripted_service
+from tests.end_to_end.scripted import next_asked, prompt, scripted_service
 from tests.end_to_end.talk import ask, message_url, question, text_of
 from tests.fakes.provider import ScriptedProvider
+from tests.service_process import free_port
 
 
 @pytest.fixture(scope="module")

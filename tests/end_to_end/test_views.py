@@ -6,8 +6,8 @@ import re
 import msgspec
 import pytest
 
-from service.views.jobs import JobList
-from service.views.keys import KeyView
+from service.views.access.keys import KeyView
+from service.views.jobs.jobs import JobList
 from service.views.organizations import OrganizationView
 from service.views.projects import ProjectView
 from service.views.sites import SiteView

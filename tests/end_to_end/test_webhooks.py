@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import Webhook as Oracle
 
-from service.web.api.webhook_description import HEADERS, JobChanged
+from service.web.api.description.webhook_description import HEADERS, JobChanged
 from tests.end_to_end.talk import create_job, get_job, head, job_events, recorded
 from tests.fakes.hooks import hex_of, sample, signed
 from tests.service_process import service_in, write_docs

@@ -401,3 +401,23 @@ def test_tail_cut_off_or_rewritten_is_found_by_a_checkpoint(log, copy):
             db.execute("UPDATE events SET hash = ? WHERE position = ?", (hash_of(row, previous), row[0]))
     assert verify(copy).is_sound
     assert verify(copy, checkpoints=[checkpoint]).bad_position == EVENTS
+
+
+async def test_header_that_is_still_in_the_wal_is_no_damage(tmp_path):
+    """After a power cut while the WAL is moved over, the file's first page may be older than those behind it."""
+    async with await opened(tmp_path) as store:
+        for number in range(2):
+            for version in range(40):
+                await store.append(f"note-{number}", [noted(version, "x" * 1_000)], expected_version=version)
+            if not number:
+                with closing(sqlite3.connect(tmp_path / "events.db")) as db:
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        cut = tmp_path / "cut"
+        cut.mkdir()
+        for name in ("events.db", "events.db-wal"):
+            shutil.copy(tmp_path / name, cut / name)
+    content = bytearray((cut / "events.db").read_bytes())
+    content[44:48] = bytes(4)
+    (cut / "events.db").write_bytes(content)
+    found = verify(cut / "events.db")
+    assert (found.problem, found.position) == (None, 80)

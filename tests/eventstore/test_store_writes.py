@@ -23,7 +23,7 @@ from eventstore import (
     SubjectErased,
     WrongExpectedVersion,
 )
-from eventstore.append_queue import SET_AT_ONCE
+from eventstore.appending.append_queue import SET_AT_ONCE
 from tests.eventstore.backends import BACKENDS, start_appender
 from tests.eventstore.shapes import CODEC, Noted, counted, noted, numbers, take
 
@@ -162,6 +162,8 @@ async def test_an_append_of_nothing_is_a_mistake(store, writes):
         NewEvent("\ud800", b"{}"),
         NewEvent(None, b"{}"),  # type: ignore[arg-type]
         NewEvent("noted", b"{}", id="i" * 300),
+        NewEvent("noted\0", b"{}"),
+        NewEvent("noted", b"{}", id="\0"),
     ],
     ids=lambda event: repr((event.type, event.data))[:40],
 )
@@ -183,7 +185,7 @@ async def test_event_as_large_as_a_reply_is_stored(store):
     assert [CODEC.decode(event) for event in await store.read_all()] == [Noted(1, text)]
 
 
-@pytest.mark.parametrize("stream", ["note-\ud800", "", "note-" + "n" * 1_100, "note-" + "\u00e4" * 600])
+@pytest.mark.parametrize("stream", ["note-\ud800", "note-\0", "", "note-" + "n" * 1_100, "note-" + "\u00e4" * 600])
 async def test_a_name_that_cannot_be_stored_is_refused_alone(store, stream):
     outcomes = await asyncio.gather(
         store.append("note-1", [noted(1, "secret")], expected_version=0),

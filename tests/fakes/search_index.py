@@ -10,10 +10,12 @@ from service.domain.sites import Skipped
 from service.ports.search_index import (
     NO_FILTER,
     Explanation,
+    ListedPage,
     Material,
     MaterialRequest,
     OtherPages,
     Page,
+    PageList,
     PageName,
     SearchResult,
     Section,
@@ -148,6 +150,32 @@ class FakeSearchIndex:
         place = site.pages[found]
         sections = tuple(_section(place, section, 0.0, False) for section in parsed[found].sections)
         return Page(found, place.url, place.title, parsed[found].content, sections, commit)
+
+    async def reader_groups(self, domain: str) -> Sequence[str]:
+        _, site, _ = self._site(domain)
+        return sorted({group.casefold() for page in site.pages.values() for group in page.groups})[:100]
+
+    async def list_pages(self, domain: str, *, readers: Sequence[str] | None = None) -> PageList:
+        commit, site, parsed = self._site(domain)
+        return PageList(
+            commit,
+            tuple(
+                ListedPage(
+                    path,
+                    page.url,
+                    page.title,
+                    parsed[path].description,
+                    is_main=page.is_default and page.language in ("", "en"),
+                )
+                for path, page in site.pages.items()
+                if self._readable(domain, path, readers)
+            ),
+        )
+
+    async def read_pages(
+        self, domain: str, paths: Sequence[str], *, readers: Sequence[str] | None = None
+    ) -> tuple[Page | None, ...]:
+        return tuple([await self.read_page(domain, path, readers=readers) for path in paths])
 
     def _site(self, domain: str) -> tuple[str, Site, dict[str, ParsedPage]]:
         if self.errors:

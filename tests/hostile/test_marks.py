@@ -4,8 +4,8 @@ import unicodedata
 
 import pytest
 
+from service.domain.texts.unicode_forms import MAX_MARKS, normalized
 from service.domain.threads.question_normalization import wording
-from service.domain.unicode_forms import MAX_MARKS, normalized
 from service.retrieval.search.analysis.writing_systems import without_phrases
 from service.retrieval.search.questions.question import MAX_QUERY, words_of_question
 from tests.hostile.growth import seconds

@@ -170,6 +170,17 @@ test("a reader token is fetched when it is asked for, kept, and fetched again wh
   assert.equal(again.calls[0].headers["X-Reader-Token"], "three");
 });
 
+test("calls at the same time share a reader token, also when the first of them ends", async () => {
+  const token = new Response(JSON.stringify({ token: "t", expiresAt: "2999-01-01T00:00:00Z" }));
+  const { assistant, calls } = assistantWith([token, new Response("[]")], { readerTokens: true });
+  const first = new AbortController();
+  const ended = assert.rejects(assistant.search("a", { signal: first.signal }));
+  first.abort();
+  assert.deepEqual(await assistant.search("ab"), []);
+  await ended;
+  assert.deepEqual(calls.map((call) => call.body?.query), [undefined, "ab"]);
+});
+
 test("a token that is refused twice is an error", async () => {
   const token = () => new Response(JSON.stringify({ token: "t", expiresAt: "2999-01-01T00:00:00Z" }));
   const { assistant, calls } = assistantWith([problem(401, "reader_token_expired"), token, problem(401, "reader_token_expired")]);
@@ -306,4 +317,11 @@ test("10,000 pieces take linear time", { timeout: 20_000 }, () => {
   let state = asked();
   for (let count = 0; count < 10_000; count += 1) state = reduce(state, { type: "chunk", chunk: delta("x".repeat(100)) });
   assert.equal(last(reduce(state, { type: "end" })).text.length, 1_000_000);
+});
+
+test("the end of hostile suggestions takes linear time", { timeout: 20_000 }, () => {
+  const text = `Do it.\n\`\`\`suggestions\n(${")[a".repeat(300_000)}`;
+  const state = reduce(reduce(asked(), { type: "chunk", chunk: delta(text) }), { type: "end" });
+  assert.deepEqual(last(state).suggestions, []);
+  assert.equal(last(state).text, "Do it.\n");
 });

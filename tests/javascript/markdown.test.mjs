@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createMarkdown, pageUrl, safeUrl } from "../../service/web/scripts/markdown.js";
+import { createMarkdown, pageUrl, safeUrl, siteUrl } from "../../service/web/scripts/markdown.js";
 import { fakeDocument } from "./fake_document.mjs";
 
 const shown = (text, options = {}) => {
@@ -62,6 +62,18 @@ test("complete blocks stay the same nodes", () => {
   assert.equal(element.childNodes[0], first);
 });
 
+test("code blocks are given once their end is there", () => {
+  const element = fakeDocument.createElement("div");
+  const given = [];
+  const view = createMarkdown(element, { document: fakeDocument, code: (code) => given.push(code) });
+  view.update("```js\nlet a;");
+  assert.deepEqual(given, []);
+  view.update("```js\nlet a;\n```\n\nSome");
+  assert.equal(given.length, 1);
+  view.update("```js\nlet a;\n```\n\nSome more text");
+  assert.deepEqual([given.length, given[0], given[0].className], [1, element.childNodes[0].childNodes[0], "language-js"]);
+});
+
 test("another text takes the place of the first", () => {
   const element = fakeDocument.createElement("div");
   const view = createMarkdown(element, { document: fakeDocument });
@@ -114,6 +126,17 @@ for (const [name, text] of Object.entries(HOSTILE)) {
 
 test("10,000 pieces of a long line end", { timeout: 20_000 }, () => {
   assert.ok(streamed("x ".repeat(50_000), 10).length > 100_000);
+});
+
+test("a page's address counts from the root of its site, or of its host", () => {
+  for (const site of ["https://acme.github.io/kite", "https://acme.github.io/kite/"]) {
+    assert.equal(siteUrl("/install#linux", site), "https://acme.github.io/kite/install#linux");
+    assert.equal(siteUrl("/kite/install", site), "https://acme.github.io/kite/install");
+    assert.equal(siteUrl("/kitesurfing", site), "https://acme.github.io/kite/kitesurfing");
+    assert.equal(siteUrl("https://www.example.com/a", site), "https://www.example.com/a");
+    assert.equal(siteUrl("//evil.example/a", site), "");
+  }
+  assert.equal(siteUrl("/install", "https://docs.example.com"), "https://docs.example.com/install");
 });
 
 test("an address on a site does not lead to another without saying so", () => {

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from service.main.running import running
 from service.runtime.data_folder import make_data_folder
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 
 
 async def test_stopped_service_leaves_no_worker_behind(tmp_path):

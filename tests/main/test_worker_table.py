@@ -2,7 +2,11 @@
 
 import asyncio
 
-from service.main.worker_table import Stop, Worker, Workers
+import pytest
+
+from eventstore import StoreUnavailable
+from service.main.worker_table import Stop, Worker, Workers, while_leading
+from tests.fakes.instances import FakeInstances
 
 
 class Recorded:
@@ -38,5 +42,68 @@ async def test_worker_that_ends_by_itself_is_named():
     while not workers.ended():  # noqa: ASYNC110  (it tells nothing when one ends)
         await asyncio.sleep(0)
     assert workers.ended() == ["short"]
+
+
+async def test_stopped_worker_is_not_named_as_ended():
+    workers = Workers()
+    workers.begin([Recorded().worker("long", Stop.JOBS)])
     await workers.stop(Stop.JOBS)
-    assert workers.ended() == ["short", "long"]
+    await workers.stop(Stop.JOBS)
+    assert workers.ended() == []
+
+
+class Turns:
+    """A worker that says when it begins and when it is cancelled."""
+
+    def __init__(self):
+        self.began, self.stopped = asyncio.Event(), asyncio.Event()
+
+    async def run(self):
+        self.stopped.clear()
+        self.began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.began.clear()
+            self.stopped.set()
+
+
+async def test_worker_of_the_leader_runs_while_it_leads():
+    instances, worker = FakeInstances(), Turns()
+    instances.be(leads=False)
+    running = asyncio.create_task(while_leading(instances, worker.run))
+    for _ in range(2):
+        assert not worker.began.is_set()
+        instances.be(leads=True)
+        await worker.began.wait()
+        instances.be(is_certain=False)
+        await worker.stopped.wait()
+        instances.be(leads=False, is_certain=True)
+    instances.be(leads=True)
+    await worker.began.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    assert worker.stopped.is_set()
+
+
+async def test_error_of_a_worker_of_the_leader_ends_it():
+    async def fail():
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        await while_leading(FakeInstances(), fail)
+
+
+async def test_worker_of_the_leader_begins_again_after_an_outage():
+    worker, away = Turns(), [StoreUnavailable("away"), ExceptionGroup("tasks", [StoreUnavailable("away")])]
+
+    async def run():
+        if away:
+            raise away.pop()
+        await worker.run()
+
+    running = asyncio.create_task(while_leading(FakeInstances(), run, retry_seconds=0.0))
+    await asyncio.wait_for(worker.began.wait(), 60)
+    running.cancel()
+    await asyncio.wait([running])

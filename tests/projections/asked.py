@@ -7,7 +7,7 @@ from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.recorded_reply import CompleteReply, RecordSources, RecordText
 from service.domain.threads.threads import PostMessage, StartThread, digest_of
-from service.queries.questions import Period, list_questions
+from service.queries.readers.questions import Period, list_questions
 from service.streams import THREADS
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from eventstore import Metadata, SQLiteEventStore, Views
 from service.commands.erasures import erase_subject
 from service.domain.model import Usage
+from service.domain.texts.times import timestamp
 from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.question_normalization import wording
 from service.domain.threads.recorded_reply import CompleteReply, FailReply, RecordText, StopReply
-from service.domain.times import timestamp
 from service.projections.questions import FILTERED, QuestionsView
-from service.queries.questions import (
+from service.queries.readers.questions import (
     Period,
     list_feedback,
     list_questions,

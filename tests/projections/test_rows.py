@@ -1,5 +1,6 @@
 """What each read table shows after which events."""
 
+from collections import namedtuple
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -10,7 +11,13 @@ from service.domain.access.keys import KeyChanged, KeyCreated, KeyRevoked, KeyUs
 from service.domain.access.usage import LONGEST_WINDOW_SECONDS, STREAM_ID, RequestAccepted
 from service.domain.erasures import SubjectErased
 from service.domain.hooks.deliveries import DeliveryAttempted
-from service.domain.hooks.webhooks import WebhookCreated, WebhookDeleted, WebhookDisabled, WebhookEnabled
+from service.domain.hooks.webhooks import (
+    WebhookChanged,
+    WebhookCreated,
+    WebhookDeleted,
+    WebhookDisabled,
+    WebhookEnabled,
+)
 from service.domain.jobs.decider import (
     BranchChanged,
     ChecksReported,
@@ -21,6 +28,7 @@ from service.domain.jobs.decider import (
     JobReopened,
     JobRequested,
     JobStarted,
+    JobUnarchived,
     ModelReplied,
     Problem,
     PullRequestOpened,
@@ -29,17 +37,26 @@ from service.domain.jobs.events import JobResumed, JobWaiting
 from service.domain.model import Usage
 from service.domain.organizations import OrganizationCreated
 from service.domain.projects.decider import ProjectChanged, ProjectCreated
-from service.domain.sites import IndexFailed, IndexKept, IndexRequested, SiteAccessChanged, SiteIndexed, SiteRegistered
+from service.domain.sites import (
+    IndexFailed,
+    IndexKept,
+    IndexRequested,
+    SiteAccessChanged,
+    SiteIndexed,
+    SiteRegistered,
+    SiteWidgetChanged,
+)
 from service.domain.threads.recorded_reply import ReaderLeft, ReplyCompleted, ReplyFailed, ReplyStarted, ReplyStopped
 from service.domain.threads.threads import ThreadStarted
-from service.queries.jobs import JobSlots, active_jobs, jobs_of_pull_request, list_jobs
-from service.queries.keys import list_keys
+from service.domain.widget import Widget
+from service.queries.access.keys import list_keys
+from service.queries.access.usage import accepted_after, questions_by_hour
+from service.queries.jobs.jobs import JobSlots, active_jobs, jobs_of_pull_request, list_jobs
 from service.queries.organizations import list_organizations
 from service.queries.projects import list_projects
 from service.queries.read_models import read_models
 from service.queries.sites import list_sites
 from service.queries.threads import active_replies
-from service.queries.usage import accepted_after
 from service.queries.webhooks import due_deliveries, list_deliveries, list_webhooks
 from service.streams import (
     DELIVERIES,
@@ -53,7 +70,7 @@ from service.streams import (
     USAGE,
     WEBHOOKS,
 )
-from service.views.jobs import JobWaitView
+from service.views.jobs.jobs import JobWaitView
 from tests.projections.given import Log
 
 NOW, LATER = (datetime(2026, 1, day, tzinfo=UTC) for day in (2, 3))
@@ -91,10 +108,20 @@ def attempted(outcome, attempt=1, status=503):
     )
 
 
+async def hours(views):
+    return [HourOf(*one) for one in (await questions_by_hour(views, "p", 0)).items()]
+
+
+def read(at):
+    return RequestAccepted("assistant", at, "o", "p", "k", "a", is_reader=True)
+
+
 def accepted(at):
     return RequestAccepted("agent", at, "o", "p", "k", "a")
 
 
+HOUR = int(NOW.timestamp()) // 3600
+HourOf = namedtuple("HourOf", "hour questions")
 KEY = KeyCreated("assistant", "o", "Site", "d" * 64, "abcd", ("guide",), NOW, None, ("192.0.2.0/24",))
 PROJECT = ProjectCreated("o", "Guide", "/r", "main", "docs", "guide", "gitea", NOW, labels=("docs",))
 SITE = SiteRegistered("p", "o", NOW)
@@ -175,6 +202,15 @@ TABLE = {
         of(SITES, "guide", SITE, SiteAccessChanged(True, (), NOW), SiteAccessChanged(False, (), LATER)),
         sites, "public origins", [(False, ())],
     ),
+    "site widget changed": (
+        of(SITES, "guide", SITE, SiteWidgetChanged(Widget("Ask", suggestions=("How?",), form="modal"), NOW), INDEXED),
+        sites, "widget.title widget.suggestions widget.form widget.accent pages",
+        [("Ask", ("How?",), "modal", "", 3)],
+    ),
+    "questions of readers by hour": (
+        of(USAGE, STREAM_ID, accepted(NOW), read(NOW), read(NOW), read(LATER)),
+        hours, "hour questions", [(HOUR, 2), (HOUR + 24, 1)],
+    ),
     "jobs wait in turn": (
         [*of(JOBS, "a", REQUESTED, STARTED), *of(JOBS, "b", REQUESTED), *of(JOBS, "c", REQUESTED)],
         jobs, JOB_ROW, [(*WAITING, 2), (*WAITING, 1), (*WAITING, None)],
@@ -228,6 +264,10 @@ TABLE = {
     "archived job is not listed": (
         of(JOBS, "j", REQUESTED, JobArchived(LATER)), partial(jobs, archived=False), "id", [],
     ),
+    "job unarchived is listed": (
+        of(JOBS, "j", REQUESTED, JobArchived(LATER), JobUnarchived(LATER)),
+        partial(jobs, archived=False), "id", [("j",)],
+    ),
     "job reopened on another branch": (
         of(JOBS, "j", REQUESTED, JOB_FAILED, JobArchived(NOW), REOPENED, BranchChanged("docs/y", LATER)),
         jobs, "status branch failure archived_at", [("active", "docs/y", None, None)],
@@ -261,6 +301,10 @@ TABLE = {
         ),
         requests, "accepted_at",
         [(NOW + timedelta(milliseconds=1),), (NOW + timedelta(seconds=LONGEST_WINDOW_SECONDS),)],
+    ),
+    "webhook with other events": (
+        of(WEBHOOKS, "w", WEBHOOK, WebhookChanged(("job.completed",), NOW)),
+        list_webhooks, "id events", [("w", ("job.completed",))],
     ),
     "webhook disabled": (
         [*of(WEBHOOKS, "w", WEBHOOK), *of(JOBS, "j", REQUESTED), *of(WEBHOOKS, "w", WebhookDisabled("gone", NOW))],

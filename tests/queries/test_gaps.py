@@ -13,9 +13,9 @@ from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.question_groups import AskedWording, group_wordings
 from service.domain.threads.recorded_reply import CallEnd, CompleteReply, FailReply, RecordSources, RecordText
 from service.projections import all_projections
-from service.queries.analytics import Days, read_analytics
-from service.queries.gaps import GapQuery, GapReader, count_unanswered, job_key
-from service.queries.questions import QuestionFilter, list_organization_questions, project_of_thread
+from service.queries.readers.analytics import Days, read_analytics
+from service.queries.readers.gaps import GapQuery, GapReader, count_unanswered, job_key
+from service.queries.readers.questions import QuestionFilter, project_of_thread, questions_page
 from service.streams import REQUESTS
 from tests.projections.asked import EVER, LAST, NOW, Site, post, source
 
@@ -99,6 +99,51 @@ async def test_erased_questions_are_in_no_gap(site):
     assert await gaps(site, reader) == []
 
 
+async def test_questions_are_found_by_their_words(site):
+    await ask(site, 1, "How do I rotate a SAML certificate?", "answered", caller="web")
+    await ask(site, 2, "SAML: certificates, please")
+    await ask(site, 3, "Ein Zertifikat für \uff33\uff21ML erneuern")
+    await ask(site, 4, "如何轮换证书")
+    await ask(Site(site.store, site.views, "second"), 5, "certificate saml")
+
+    async def found(text, before=LAST, limit=10, organization="org", **fields):
+        only = QuestionFilter(text=text, **fields)
+        page = await questions_page(site.views, organization, EVER, only, before=before, limit=limit)
+        return [row.id for row in page.questions], page.next
+
+    assert (await found("saml Certificates"))[0] == ["m5", "m2", "m1"]
+    assert (await found("saml certificate", outcome="answered"))[0] == ["m1"]
+    assert (await found("saml certificate", project_id="second"))[0] == ["m5"]
+    assert (await found("ZERTIFIKAT saml"))[0] == ["m3"]
+    assert (await found("证书"))[0] == ["m4"]
+    for nothing in ("certificate unheard", "?!", "the " + " ".join(map(str, range(20)))):
+        assert await found(nothing) == ([], None)
+    assert await found("saml", organization="other") == ([], None)
+    page, after = await found("saml", limit=3)
+    assert page == ["m5", "m3", "m2"]
+    assert await found("saml", before=after) == (["m1"], None)
+
+
+async def test_search_of_questions_looks_at_a_part_at_a_time(site):
+    for number, text in enumerate(["one two", "two", "one", "two", "one", "one two"]):
+        await ask(site, number, text)
+    pages, before, only = [], LAST, QuestionFilter(text="one two", looks_at=2)
+    while before is not None:
+        page = await questions_page(site.views, "org", EVER, only, before=before, limit=5)
+        pages.append([row.id for row in page.questions])
+        before = page.next
+    assert pages == [["m5"], ["m0"]]
+
+
+async def test_erased_questions_are_not_found(site):
+    await ask(site, 1, "Where is Ermentrude?")
+    await ask(site, 2, "Ermentrude again")
+    await erase_subject(site.store, site.views, "thread-t1", Metadata())
+    page = await questions_page(site.views, "org", EVER, QuestionFilter(text="ermentrude"), before=LAST, limit=5)
+    assert [row.id for row in page.questions] == ["m2"]
+    assert len(await site.views.query("SELECT * FROM asked_words")) == 2
+
+
 async def test_questions_are_filtered_by_outcome_rating_caller_and_site(site):
     await ask(site, 1, "One?", "answered", caller="web")
     await ask(site, 2, "Two?", caller="api")
@@ -109,17 +154,16 @@ async def test_questions_are_filtered_by_outcome_rating_caller_and_site(site):
     await site.do("t1", GiveFeedback("r1", "guide", "down", "", NOW))
 
     async def chosen(**fields):
-        rows = await list_organization_questions(
-            site.views, "org", EVER, QuestionFilter(**fields), before=LAST, limit=10
-        )
-        return [row.id for _, row in rows]
+        page = await questions_page(site.views, "org", EVER, QuestionFilter(**fields), before=LAST, limit=10)
+        return [row.id for row in page.questions]
 
     assert await chosen() == ["m5", "m4", "m3", "m2", "m1"]
     assert await chosen(outcome="failed") == ["m4"]
     assert await chosen(outcome="answered") == ["m3", "m1"]
     assert await chosen(outcome="answered", project_id="second") == ["m3"]
     assert await chosen(rating="down", caller="web") == ["m1"]
-    assert await list_organization_questions(site.views, "x", EVER, QuestionFilter(), before=LAST, limit=9) == []
+    others = await questions_page(site.views, "x", EVER, QuestionFilter(), before=LAST, limit=9)
+    assert (list(others.questions), others.next) == ([], None)
     assert [await project_of_thread(site.views, *which) for which in (("org", "m3"), ("org", "t1"), ("x", "t1"))] == [
         "second", "project", None
     ]  # fmt: skip

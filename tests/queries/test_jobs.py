@@ -9,7 +9,7 @@ import pytest
 from eventstore import NewEvent, SQLiteEventStore, Views, execute
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import ArchiveJob, CancelJob, Message, RequestJob
-from service.queries.jobs import JobReader, JobSlots
+from service.queries.jobs.jobs import JobReader, JobSlots
 from service.queries.read_models import read_models
 from service.streams import JOBS
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.domain.tokens import tokens_in
+from service.domain.texts.tokens import tokens_in
 from service.ports.search_index import MaterialRequest, Section
-from service.retrieval.material.boilerplate import says_little
+from service.retrieval.material.boilerplate import asks_for_history, traits_of
 from service.retrieval.material.cutting import beginning
 from service.retrieval.material.filling import Piece, fill
 from service.retrieval.material.sides import sides_of
@@ -109,6 +109,10 @@ def section(heading, text, path="guide.md", title="Guide"):
 
 
 LINKS = "- [One](/one)\n- [Two](/two)\n- [Three and more](/three)\n- [Four](/four)"
+
+
+def says_little(section, question):
+    return traits_of(section).say_little(question.casefold(), of_history=asks_for_history(question))
 
 
 @pytest.mark.parametrize(

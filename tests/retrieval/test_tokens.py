@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.domain.tokens import tokens_in
+from service.domain.texts.tokens import tokens_in
 
 ENGLISH = "The server answers within ten seconds, or the request is tried again by the next instance in the list."
 CODE = 'def main(path: str, *, depth: int = 0) -> None:\n    for name in os.listdir(path):\n        print(f"{name}")\n'

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from socket import socket
 
@@ -17,17 +17,18 @@ from service.domain.organizations import CreateOrganization
 from service.domain.projects.decider import CreateProject
 from service.domain.projects.settings import ProjectSettings
 from service.domain.sites import ChangeSiteAccess, RegisterSite
+from service.integrity.shared_secrets import FileSecrets, usage_secret
 from service.projections import all_projections
 from service.runtime.system import new_id, new_key_token, now
 from service.streams import KEYS, ORGANIZATIONS, PROJECTS, SITES
-from service.web.api import reader_tokens
+from service.web.api.assistant import reader_tokens
 from service.web.http import entrance as http
-from service.web.http import errors
-from service.web.http.access import git_organization, project_for, site_for
-from service.web.http.admission import Admission, AdmissionSettings
+from service.web.http.access.access import git_organization, project_for, site_for
+from service.web.http.answers import errors
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.connections import listen
-from service.web.http.limits import metered_store, name_reader
+from service.web.http.connections.admission import Admission, AdmissionSettings
+from service.web.http.connections.connections import listen
+from service.web.http.connections.limits import metered_store, name_reader
 from service.web.http.problems import MAX_BODY_BYTES, json_response, read_body
 
 ORGANIZATIONS_PROJECTS = {"one": ("alpha", "beta"), "two": ("gamma",)}
@@ -93,13 +94,21 @@ def key_id(token: str) -> str:
 
 
 @asynccontextmanager
-async def entrance(data: Path, settings: AdmissionSettings | None = None) -> AsyncIterator[Entrance]:
+async def entrance(
+    data: Path,
+    settings: AdmissionSettings | None = None,
+    *,
+    clock: Callable[[], datetime] = now,
+    prepare: Callable[[web.Application], None] = lambda _: None,
+) -> AsyncIterator[Entrance]:
+    """``prepare`` adds further routes, and what they need."""
     async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
         if await store.head() == 0:
             await _make_tenants(store)
         async with await Views.open(data / "views.db", store, all_projections()) as views:
             await views.catch_up()
-            admission = Admission(store, views, data, settings or AdmissionSettings())
+            secret = await usage_secret(FileSecrets(data))
+            admission = Admission(store, views, secret, settings or AdmissionSettings(), clock=clock)
             await admission.load()
             app = web.Application(middlewares=[http.Entrance().enter], client_max_size=MAX_BODY_BYTES)
             app[STORE], app[VIEWS] = store, views
@@ -112,6 +121,7 @@ async def entrance(data: Path, settings: AdmissionSettings | None = None) -> Asy
             app.router.add_get("/git/{projectId}", git)
             app.add_routes(errors.routes)
             app.add_routes(reader_tokens.routes)
+            prepare(app)
             runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
             await runner.setup()
             tasks = [asyncio.create_task(run()) for run in (views.run, *(run for _, run, _ in admission.workers()))]

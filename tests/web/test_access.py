@@ -17,8 +17,8 @@ from service.domain.access.callers import address_of, is_origin_allowed, is_with
 from service.domain.access.keys import ChangeKey, RevokeKey
 from service.runtime.system import new_key_token, now
 from service.streams import KEYS
-from service.web.http.admission import AdmissionSettings
-from service.web.http.client_address import Proxies
+from service.web.http.connections.admission import AdmissionSettings
+from service.web.http.connections.client_address import Proxies
 from tests.web.entrance import ORGANIZATIONS_PROJECTS, entrance, key_id
 
 ADDRESSES = ("", "192.0.2.1", "2001:db8::1")

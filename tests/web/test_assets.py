@@ -2,11 +2,14 @@
 
 import hashlib
 import re
+import weakref
 
 import msgspec
+import pytest
 from aiohttp import web
 
 from scripts.sbom import with_vendored
+from service.web.ask.sdk import find_script
 from service.web.pages.assets import FOLDERS, WEB, asset_address, find_asset
 from service.web.pages.html import asset
 
@@ -54,3 +57,16 @@ async def test_asset_is_kept_for_good_under_its_version(aiohttp_client):
     assert await found.read() == find_asset("htmx.min.js").body
     assert (await client.get("/assets/htmx.min.js")).headers["Cache-Control"] == "no-cache"
     assert (await client.get("/assets/manifest.json")).status == 404
+
+
+class Name(str):
+    """A name whose memory can be followed."""
+
+
+@pytest.mark.parametrize("find", [find_asset, find_script])
+def test_unknown_name_is_not_kept_in_memory(find):
+    name = Name("nothing.js")
+    kept = weakref.ref(name)
+    assert find(name) is None
+    del name
+    assert kept() is None

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.access.callers import address_of, is_within
-from service.web.http.client_address import MAX_HOPS, Proxies, read_address
+from service.web.http.connections.client_address import MAX_HOPS, Proxies, read_address
 
 TRUSTED = Proxies.of("10.0.0.0/8, 2001:db8::/32", "X-Forwarded-For")
 FORWARDED = Proxies.of(["10.0.0.0/8"], "Forwarded")

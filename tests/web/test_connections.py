@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from service.web.http.admission import AdmissionSettings
-from service.web.http.connections import MAX_FIELD_BYTES, MAX_FIELDS, ConnectionLimits
+from service.web.http.connections.admission import AdmissionSettings
+from service.web.http.connections.connections import MAX_FIELD_BYTES, MAX_FIELDS, ConnectionLimits
 from service.web.http.problems import MAX_BODY_BYTES
 from tests.web.entrance import entrance
 

@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from service.domain.access.usage import Limits
-from service.web.http.admission import AdmissionSettings
-from service.web.http.client_address import Proxies
+from service.web.http.connections.admission import AdmissionSettings
+from service.web.http.connections.client_address import Proxies
 from tests.web.entrance import entrance
 
 FIELD = re.compile(r'"([a-z-]+)";r=(\d+);t=(\d+)')

@@ -13,9 +13,11 @@ from aiohttp import web
 from markdown_it import MarkdownIt
 from yarl import URL
 
+from service.domain.access.names import Names
 from service.markup.slugs import slug
-from service.runtime.settings import ModelSection, OidcSection, Settings
-from service.web.http import errors
+from service.runtime.settings.settings import ModelSection, OidcSection, Settings
+from service.web.http.access.hosts import NAMES
+from service.web.http.answers import errors
 from service.web.http.entrance import Entrance
 from service.web.pages import manual, pull_requests, reference
 
@@ -45,7 +47,7 @@ def test_each_link_of_a_page_leads_somewhere(page):
 
 
 def test_links_of_other_pages_into_the_manual_lead_somewhere():
-    templates = MANUAL.parent.glob("web/**/templates/*.html")
+    templates = MANUAL.parent.glob("web/**/templates/**/*.html")
     links = [
         link for file in templates for link in re.findall(r'manual/([a-z-]+)(#[a-z-]+)?"', file.read_text("utf-8"))
     ]
@@ -93,6 +95,7 @@ def default_of(field: msgspec.structs.FieldInfo) -> str:
 @pytest.fixture
 async def client(aiohttp_client):
     app = web.Application(middlewares=[Entrance().enter])
+    app[NAMES] = Names("https://docs.example.com", "127.0.0.1")
     for routes in (manual.routes, reference.routes, errors.routes, pull_requests.routes):  # the last: the style sheet
         app.add_routes(routes)
     return await aiohttp_client(app)

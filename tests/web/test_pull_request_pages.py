@@ -25,13 +25,13 @@ from service.ports.code_host import (
     PullRequestPage,
     PullRequestTexts,
 )
-from service.views.job_steps import JobSteps
+from service.views.jobs.job_steps import JobSteps
 from service.web.http import hosted as hosted_requests
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.entrance import Entrance
 from service.web.pages import pull_requests
 from service.web.pages.pull_request_rights import ACT_BY_LINK
-from service.web.pages.rendering import safe_markdown
+from service.web.pages.safe_markdown import safe_markdown
 from tests.patches import hunks_of
 
 AT = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
@@ -416,6 +416,22 @@ async def test_long_file_is_read_when_it_is_opened(client, hosted):
         assert (await client.get(wrong)).status == 404
 
 
+async def test_page_of_many_files_has_them_closed_and_no_frame(client, hosted):
+    few = [DiffHunk(0, 1, [DiffLine("added", "A line that is here")])]
+    many = [Diffed(f"guides/{n}.md", f"guides/{n}.md", "changed", few, 1, 0, lines=2) for n in range(96)]
+    hosted.change(files=[*many, LONG], version="0a1b-2c3d")
+    hosted.hunks = {LONG.path: few}
+    html = await text_of(client)
+    assert html.count("A line that is here") == 96
+    assert "<iframe" not in html
+    assert " open>" not in html
+    address = URL(ADDRESS).join(URL(re.findall(r'href="([^"]*/files/97[^"]*)"', html)[0]))
+    alone = await (await client.get(address)).text()
+    back = re.findall(r'href="([^"]*)">Back to the pull request', alone)[0]
+    assert address.join(URL(back)).with_fragment(None).path == ADDRESS
+    assert "Back to" not in await (await client.get(address.with_query(None))).text()
+
+
 @pytest.mark.slow
 async def test_files_beyond_a_page_have_pages_of_their_own(client, hosted):
     files = [Diffed(f"{number}.md", f"{number}.md", "added", None, 1, 0, lines=2) for number in range(1, 251)]
@@ -423,7 +439,7 @@ async def test_files_beyond_a_page_have_pages_of_their_own(client, hosted):
     seen, path = [], ADDRESS
     while path:
         html = await text_of(client, path)
-        seen += re.findall(r'files/(\d+)-0-1" loading', html)
+        seen += re.findall(r'files/(\d+)-0-1[?]alone">Show', html)
         following = re.search(r'href="([^"]*)">Files after', html)
         path = following and str(URL(ADDRESS).join(URL(following[1].replace("&amp;", "&"))))
     assert seen == [str(number) for number in range(1, 251)]
@@ -534,7 +550,7 @@ async def test_the_longest_line_wraps_on_a_phone(browser, aiohttp_server, app, h
 
 
 @pytest.mark.slow
-async def test_97_files_are_loaded_one_by_one_in_a_browser(browser, aiohttp_server, app, hosted, tmp_path):
+async def test_97_long_files_are_loaded_one_by_one_in_a_browser(browser, aiohttp_server, app, hosted, tmp_path):
     files = [
         Diffed(f"guides/{number}.md", f"guides/{number}.md", "changed", None, 12, 12, lines=31) for number in range(97)
     ]
@@ -546,13 +562,15 @@ async def test_97_files_are_loaded_one_by_one_in_a_browser(browser, aiohttp_serv
     await page.goto(str(server.make_url(ADDRESS)), wait_until="load")
     assert await page.evaluate("document.querySelectorAll('*').length") < 3_000
     assert asked == []
-    await page.get_by_role("heading", name="guides/3.md").click()
-    frame = page.frame_locator("iframe[title='Changes in guides/3.md']")
-    await frame.get_by_text("explained in [Retries](/concepts/retries).").wait_for()
-    assert [url.partition("/files/")[2] for url in asked] == ["4-0a1b-2c3d"]
     picture = tmp_path / "page.png"
     await page.screenshot(path=picture, full_page=True)
     assert picture.stat().st_size > 20_000
+    await page.get_by_role("heading", name="guides/3.md").click()
+    await page.locator("#file-4").get_by_role("link", name="Show the changes").click()
+    await page.get_by_text("explained in [Retries](/concepts/retries).").wait_for()
+    assert [url.partition("/files/")[2] for url in asked] == ["4-0a1b-2c3d?alone"]
+    await page.get_by_role("link", name="Back to the pull request").click()
+    await page.get_by_role("heading", name="guides/3.md").wait_for()
     await page.close()
 
 

@@ -1,5 +1,6 @@
 """Kinds of assistant keys, and the reader tokens of those for browsers; attacked with copies and forgeries."""
 
+import asyncio
 from datetime import timedelta
 
 import aiohttp
@@ -8,8 +9,8 @@ import pytest
 from service.domain.access.reader_tokens import Reader, is_reader_token_valid, make_reader_token
 from service.domain.access.usage import Limits
 from service.runtime.system import now
-from service.web.http.admission import AdmissionSettings
-from service.web.http.client_address import Proxies
+from service.web.http.connections.admission import AdmissionSettings
+from service.web.http.connections.client_address import Proxies
 from tests.web.entrance import entrance, key_id
 
 DOCS, SHOP = "https://docs.example.com", "https://shop.example.com"
@@ -136,3 +137,16 @@ async def test_server_key_is_refused_from_pages(entry, http):
     for site in ("cross-site", "same-origin"):
         assert await page.ask(Origin=None, **{"Sec-Fetch-Site": site}) == (403, "origin_not_allowed")
     assert await page.ask(Origin=None) == (200, "")
+
+
+@pytest.mark.parametrize("origin", [b"https://\xff", b"https://" + 300 * b"a"])
+async def test_origin_of_no_browser_gets_no_token(entry, origin):
+    key = await browser_key(entry)
+    reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
+    head = f"POST {TOKEN.format('alpha')} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
+    own = "Sec-Fetch-Site: same-origin\r\nContent-Length: 0\r\nConnection: close\r\nOrigin: "
+    writer.write((head + own).encode() + origin + b"\r\n\r\n")
+    async with asyncio.timeout(60):
+        answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 403")

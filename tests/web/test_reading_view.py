@@ -7,7 +7,7 @@ import pytest
 
 from service.domain.jobs.events import ContextsOpened, ModelReminded, OpenedContext
 from service.ports.code_host import PullRequestTexts
-from service.views.job_steps import JobStep, JobSteps, StepReader
+from service.views.jobs.job_steps import JobStep, JobSteps, StepReader
 from service.web.pages.rendered_pages import MAX_CHARACTERS, render
 from tests.web.test_pull_request_pages import (  # noqa: F401 - fixtures
     ADDRESS,

@@ -3,8 +3,8 @@
 import aiohttp
 
 from service.domain.access.usage import Limits
-from service.web.http.admission import AdmissionSettings
-from service.web.http.client_address import Proxies
+from service.web.http.connections.admission import AdmissionSettings
+from service.web.http.connections.client_address import Proxies
 from tests.web.entrance import entrance
 
 

@@ -10,22 +10,25 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
 
 from eventstore import SQLiteEventStore, Views, execute
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
 from service.domain.threads.recorded_reply import CompleteReply, RecordText
-from service.domain.threads.replies import ReplyDone, ReplyOpened, TextDelta
+from service.domain.threads.replies import ReplyBroken, ReplyDone, ReplyOpened, TextDelta
 from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.projections import all_projections
 from service.streams import THREADS
-from service.web.api.replies import ReplySubscription, send_data_stream, send_ui_messages
-from service.web.http.app_keys import CLOSING, REPLIER, STORE, VIEWS
-from service.workers.broadcast import Broadcast, Topic
-from service.workers.replier import Replier
-from service.workers.reply_context import ReplyContext
+from service.web.api.assistant.replies import ReplySubscription, begin_reply, send_data_stream, send_ui_messages
+from service.web.http.app_keys import BROADCAST, CLOSING, FOLLOWED_REPLIES, REPLIER
+from service.web.http.problems import problems
+from service.workers.followed_replies import FollowedReplies
+from service.workers.replies.broadcast import Broadcast, Topic
+from service.workers.replies.replier import Replier
+from service.workers.replies.reply_context import ReplyContext
 from tests.end_to_end.talk import chunks, text_of
+from tests.fakes.instances import FakeInstances
 from tests.fakes.search_index import FakeSearchIndex
 
 # 2,000 for the long version
@@ -61,7 +64,8 @@ async def app(tmp_path):
     """Another one, which tells them."""
     async with process(tmp_path) as (store, views):
         app = web.Application()
-        app[STORE], app[VIEWS], app[CLOSING] = store, views, asyncio.Event()
+        closing = app[CLOSING] = asyncio.Event()
+        app[FOLLOWED_REPLIES] = FollowedReplies(store, Broadcast(), FakeInstances("here"), closing)
         context = ReplyContext(None, FakeSearchIndex())
         app[REPLIER] = Replier(store, views, Broadcast(), context, instance="here", is_alive=lambda _: True)
         app[HEARD] = ReplySubscription("t", "r", None)
@@ -111,6 +115,56 @@ async def test_stopping_server_ends_what_it_sends_of_another(app, elsewhere, aio
     assert rest.endswith(b"data: [DONE]\n\n")
 
 
+@pytest.mark.parametrize("path", ["/1", "/2"])
+@pytest.mark.parametrize(
+    ("features", "chat", "is_cut"), [(("resume",), True, True), (("resume",), False, False), ((), True, False)]
+)
+async def test_client_that_comes_back_is_cut_off_where_another_goes_on(
+    app, aiohttp_client, path, features, chat, is_cut
+):
+    topic = Topic()
+    app[HEARD] = ReplySubscription("t", "r", topic, may_return=chat, features=features)
+    client = await aiohttp_client(app)
+    topic.publish(ReplyOpened("t", "r"))
+    async with client.get(path) as response:
+        topic.publish(TextDelta("Run "))
+        told = await response.content.readuntil(b"Run ")
+        topic.publish(TextDelta("it"))
+        topic.publish(ReplyBroken("interrupted", "It goes on.", goes_on=True))
+        topic.close()
+        has_ended = True
+        try:
+            async for piece in response.content.iter_any():
+                told += piece
+        except ClientPayloadError:
+            has_ended = False
+    assert has_ended is not is_cut
+    assert (b"It goes on." in told) is not is_cut
+    assert b"it" in told.partition(b"Run ")[2]
+
+
+async def test_question_at_an_instance_that_stops_is_refused_before_its_stream(app, aiohttp_client):
+    async def asked(request):
+        await begin_reply(request, POST, record)
+        raise AssertionError
+
+    async def record():
+        raise AssertionError("nothing is to be recorded")
+
+    app[BROADCAST] = Broadcast()
+    app.middlewares.append(web.middleware(problems))
+    app.router.add_post("/ask", asked)
+    ready = asyncio.Event()
+    running = asyncio.create_task(app[REPLIER].run(ready=ready))
+    await ready.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    client = await aiohttp_client(app)
+    async with client.post("/ask") as response:
+        assert response.status == 503
+        assert int(response.headers["Retry-After"]) > 0
+
+
 async def test_text_is_on_its_way_when_its_publish_call_returns(app, aiohttp_client):
     """No task of the reader's has to run first: here the event loop has no turn between telling and reading."""
     topic = Topic()
@@ -136,6 +190,7 @@ async def test_text_is_on_its_way_when_its_publish_call_returns(app, aiohttp_cli
         for number in range(1_000):  # a burst goes out together
             topic.publish(TextDelta(f"{number} "))
         milliseconds = (loop.time() - began) * 1000
+        topic.publish(ReplyDone("", (), "answered", "m", Usage()))
         topic.close()
         told = b""
         while not told.endswith(b"\r\n0\r\n\r\n"):

@@ -4,8 +4,8 @@ from datetime import date
 
 import aiohttp
 
-from service.runtime.settings_file import load_settings
-from service.web.http.admission import AdmissionSettings
+from service.runtime.settings.settings_file import load_settings
+from service.web.http.connections.admission import AdmissionSettings
 from tests.web.entrance import entrance
 
 OLD = "/discovery/v1/assistant/al%20pha/message"

@@ -20,6 +20,7 @@ from service.domain.jobs.decider import (
     JobReopened,
     JobResumed,
     JobStarted,
+    JobUnarchived,
     JobWaiting,
     MergeConflict,
     MessageAdded,
@@ -202,6 +203,7 @@ def test_events_of_further_rounds_are_sent():
         (BaseNotMerged((), AT), {"problems": [], "recordedAt": WHEN}),
         (PullRequestUpdated(7, LINK, AT), {"number": 7, "url": LINK, "updatedAt": WHEN}),
         (JobArchived(AT), {"archivedAt": WHEN}),
+        (JobUnarchived(AT), {"unarchivedAt": WHEN}),
     ]
     for event, fields in told:
         assert public(event) == {"type": event.__struct_config__.tag, **fields}

@@ -6,19 +6,19 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eventstore import Append, Metadata, NewEvent, SQLiteEventStore, Views
+from eventstore import Append, EventStore, Metadata, NewEvent, SQLiteEventStore, Views
 from service.domain.access.usage import Limits, RequestAccepted
 from service.projections import all_projections
 from service.runtime.system import new_id, now
-from service.workers.admission.admissions import Admissions, OverLimit, load_secret
+from service.workers.admission.admissions import Admissions, OverLimit
 
 REQUEST = RequestAccepted("assistant", datetime(2026, 1, 2, tzinfo=UTC), "org", "project", "key", "address")
 
 
-async def admissions_of(data: Path, limits: Limits, store: SQLiteEventStore, clock=now) -> Admissions:
+async def admissions_of(data: Path, limits: Limits, store: EventStore, clock=now, turns=None) -> Admissions:
     async with await Views.open(data / "views.db", store, all_projections()) as views:
         await views.catch_up()
-        admissions = Admissions(store, limits, load_secret(data / "usage.key"), clock)
+        admissions = Admissions(store, limits, b"secret", clock, turns=turns)
         await admissions.load(views)
     return admissions
 

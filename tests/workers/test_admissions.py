@@ -6,18 +6,23 @@ import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from eventstore import Metadata, NewEvent, OutcomeUnknown, SQLiteEventStore, Views, WrongExpectedVersion
-from service.domain.access.usage import Limits
+from service.adapters.postgres.tables import Tables
+from service.adapters.postgres.turns import TableTurns
+from service.domain.access.usage import Limits, SearchRequest
+from service.domain.errors import Unavailable
 from service.projections import all_projections
-from service.queries.usage import accepted_after
+from service.queries.access.usage import accepted_after
 from service.runtime.system import now
 from service.workers.admission.admissions import STREAM, Admissions, OverLimit
+from tests.eventstore.backends import addresses, opened_tables
+from tests.fakes.brief_counts import FakeBriefCounts
 from tests.workers.admitter import REQUEST, admissions_of, ask, something
 
 FULL = int(os.environ.get("LIMITS_TEST_REQUESTS", "400"))
@@ -59,6 +64,142 @@ async def test_each_of_a_batch_is_answered_with_its_own_position(tmp_path):
         for write, appended in zip(asked, done, strict=True):
             [recorded] = await store.read_stream(write.stream)
             assert (recorded.position, recorded.stream_version) == (appended.position, appended.stream_version)
+
+
+@pytest.fixture
+async def instances(tmp_path):
+    """Three instances of one log in PostgreSQL, which take turns."""
+    async with AsyncExitStack() as stack:
+        admissions = []
+        for name in ("one", "two", "three"):
+            store = await opened_tables(tmp_path)
+            stack.push_async_callback(store.close)
+            tables = await Tables.open(addresses(tmp_path)[0].text, "service_log")
+            stack.push_async_callback(tables.close)
+            (tmp_path / name).mkdir()
+            one = await admissions_of(tmp_path / name, Limits(200, 0, 0, 0), store, turns=TableTurns(tables))
+            for run in (one.run, one.follow):
+                stack.push_async_callback(cancelled, asyncio.create_task(run()))
+            admissions.append(one)
+        yield admissions
+
+
+async def cancelled(task):
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_three_instances_accept_exactly_the_limit(instances):
+    outcomes = await asyncio.gather(*(ask(one) for one in instances for _ in range(100)))
+    assert sum(outcomes) == 200
+    for one in instances:
+        assert not await ask(one)
+
+
+async def test_what_one_instance_accepts_shows_at_the_others(instances):
+    one, *others = instances
+    assert all([await ask(one) for _ in range(5)])
+    async with asyncio.timeout(60):
+        for other in others:
+            while other.standing(REQUEST).remaining != 195:  # noqa: ASYNC110  (the events come when they come)
+                await asyncio.sleep(0)
+
+
+class LockTurns:
+    """Turns of instances in one process."""
+
+    def __init__(self):
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self):
+        async with self._lock:
+            yield
+
+
+class Counting:
+    """The store, which counts appends that others were faster than."""
+
+    def __init__(self, store):
+        self._store, self.conflicts = store, 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def append_all(self, writes):
+        try:
+            return await self._store.append_all(writes)
+        except WrongExpectedVersion:
+            self.conflicts += 1
+            raise
+
+
+async def test_instance_knows_in_its_turn_what_others_accepted(tmp_path):
+    turns = LockTurns()
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        counting = Counting(store)
+        both = [await admissions_of(tmp_path, Limits(30, 0, 0, 0), counting, turns=turns) for _ in range(2)]
+        tasks = [asyncio.create_task(one.run()) for one in both]
+        outcomes = [await asyncio.gather(*(ask(one) for one in both)) for _ in range(20)]
+        for task in tasks:
+            await cancelled(task)
+    assert sum(map(sum, outcomes)) == 30
+    assert counting.conflicts == 0
+
+
+def search(key_id="key"):
+    return SearchRequest(now(), "project", key_id, "address")
+
+
+@pytest.fixture
+async def searching(tmp_path):
+    """Two instances that count searches together: at most three in a minute."""
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        brief, at = FakeBriefCounts(), [now()]
+
+        def instance():
+            return Admissions(store, Limits(key_searches=3), b"secret", lambda: at[0], brief=brief)
+
+        yield instance(), instance(), brief, at
+
+
+async def test_searches_of_all_instances_are_counted_together(searching):
+    one, two, _, _ = searching
+    assert [(await each.count_briefly(search())).remaining for each in (one, two, one)] == [2, 1, 0]
+    for each in (one, two):
+        with pytest.raises(OverLimit) as refused:
+            await each.count_briefly(search())
+        assert refused.value.retry_after_seconds == 60
+        assert each.standing(search()).remaining == 0
+    assert (await two.count_briefly(search("other"))).remaining == 2
+
+
+async def test_full_window_is_not_asked_again_until_it_has_room(searching):
+    one, two, brief, at = searching
+    for _ in range(3):
+        await two.count_briefly(search())
+    for _ in range(5):
+        with pytest.raises(OverLimit):
+            await one.count_briefly(search())
+    assert brief.asked == 4
+    with pytest.raises(OverLimit):
+        one.require_room(search())
+    at[0] += timedelta(seconds=60)
+    brief.now += 60_000
+    one.require_room(search())
+    assert (await one.count_briefly(search())).remaining == 2
+
+
+async def test_without_the_table_each_instance_counts_by_itself(searching):
+    one, two, brief, _ = searching
+    await one.count_briefly(search())
+    brief.errors = [Unavailable("away")] * 6
+    for each, more in ((one, 2), (two, 3)):
+        for _ in range(more):
+            assert await each.count_briefly(search()) is None
+        assert each.standing(search()).remaining == 0
+        with pytest.raises(OverLimit):
+            await each.count_briefly(search())
 
 
 async def test_two_stores_on_one_file_share_a_limit(tmp_path):

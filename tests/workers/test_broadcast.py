@@ -3,7 +3,7 @@
 import asyncio
 
 from service.web.http.live import with_keep_alives
-from service.workers.broadcast import MAX_PACKED, Broadcast, Topic
+from service.workers.replies.broadcast import MAX_PACKED, Broadcast, Topic
 
 
 async def test_listeners_hear_everything_whenever_they_come():

@@ -7,7 +7,7 @@ from contextlib import aclosing, closing
 import pytest
 
 from eventstore import SQLiteEventStore, Views, execute, load
-from service.commands.jobs import archive_job
+from service.commands.jobs.jobs import archive_job
 from service.domain.errors import NotFound
 from service.domain.events import DAMAGED
 from service.domain.hooks.incoming import SetIncomingSecret
@@ -18,9 +18,9 @@ from service.domain.threads.recorded_reply import CompleteReply
 from service.domain.threads.replies import ReplyBroken, ReplyDone
 from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.projections import all_projections
-from service.queries.jobs import JobSlots, find_job
+from service.queries.jobs.jobs import JobSlots, find_job
 from service.streams import INCOMING, JOBS, THREADS, decoded
-from service.workers.replier import question_of
+from service.workers.reply_question import question_of
 from tests.fakes.docs_source import FakeDocsSource
 from tests.workers import test_webhooks as webhooks
 from tests.workers.test_full_disk import replying

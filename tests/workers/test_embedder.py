@@ -2,7 +2,9 @@
 
 import asyncio
 import math
+import shutil
 
+import msgspec
 import pytest
 
 from eventstore import Metadata
@@ -15,9 +17,12 @@ from service.retrieval.search.meaning import Meaning
 from service.retrieval.search.query import SiteIndexes
 from service.workers.indexing.embedder import BATCH, Embedder
 from service.workers.indexing.indexer import Indexer, IndexerContext
+from service.workers.indexing.vector_sharing import SharedVectors, WantedVectors
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.embeddings import FakeEmbeddings
+from tests.fakes.instances import FakeInstances
+from tests.fakes.internal_http import Answered, FakeInternalHttp
 
 PAGES = {f"k{number}.md": f"# Kite {number}\n\nIt flies {number} times.\n" for number in range(BATCH + 8)}
 
@@ -81,6 +86,40 @@ async def test_failure_between_batches_repeats_no_section(kites, running):
     await kites.until_missing(0)
     assert sorted(kites.model.texts) == sorted(set(kites.model.texts))
     assert len(kites.model.texts) == len(PAGES)
+
+
+async def test_leader_alone_asks_the_model(kites, running, tmp_path, store, views):
+    async def answer(asked):
+        wanted = msgspec.msgpack.decode(asked.body, type=WantedVectors)
+        vectors = await kites.meaning.vectors("kites")
+        return Answered(parts=[msgspec.msgpack.encode(vectors.stored(wanted.hashes))])
+
+    instances, pulse = FakeInstances("other"), asyncio.Event()
+    instances.begin("leader", "http://leader")
+    instances.be(leads=False)
+
+    async def sleep(_seconds):
+        await asyncio.sleep(0)
+        await pulse.wait()
+
+    shutil.copytree(tmp_path / "index", tmp_path / "other" / "index")
+    model = FakeEmbeddings({"kite": "kite"})
+    meaning = Meaning(tmp_path / "other" / "index", model, wait_seconds=60)
+    index = SiteIndexes(tmp_path / "other" / "index", meaning=meaning)
+    shared = SharedVectors(instances, FakeInternalHttp(answer), sleep)
+    other = asyncio.create_task(Embedder(store, views, index, meaning, shared=shared).run())
+    await index.use("kites", kites.index.served("kites"))
+    running()
+    await kites.until_missing(0)
+    pulse.set()
+    vectors, hashes = await meaning.vectors("kites"), list(await index.hashes("kites"))
+    async with asyncio.timeout(60):
+        while await asyncio.to_thread(vectors.missing, hashes):
+            pass
+    assert model.texts == []
+    other.cancel()
+    await asyncio.wait([other])
+    await index.close()
 
 
 async def test_refused_text_costs_only_its_own_vector(kites, running):

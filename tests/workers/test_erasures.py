@@ -10,10 +10,10 @@ from service.commands.erasures import erase_subject
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import Finished, Message, RequestJob
 from service.integrity.erasing import repeat_erasures
-from service.queries.jobs import JobSlots, find_job
+from service.queries.jobs.jobs import JobSlots, find_job
 from service.streams import JOBS, THREADS
-from service.workers.broadcast import Broadcast
 from service.workers.erasures import Erasures
+from service.workers.replies.broadcast import Broadcast
 from tests.workers.test_replier import NOW, OneModel, ask, replying, until
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventstore import OutcomeUnknown, SQLiteEventStore, StoreFull, Views, execute
+from eventstore import OutcomeUnknown, SQLiteEventStore, StoreFull, StoreUnavailable, Views, execute
 from service.agent.loop.budgets import Budgets
 from service.domain.errors import DiskFull
 from service.domain.jobs.decider import Message, RequestJob
@@ -18,13 +18,14 @@ from service.domain.threads.replies import ReplyBroken, ReplyDone
 from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.projections import all_projections
 from service.streams import JOBS, PROJECTS, THREADS, decoded
-from service.workers.broadcast import Broadcast
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
-from service.workers.replier import Replier
-from service.workers.reply_context import ReplyContext
+from service.workers.replies.broadcast import Broadcast
+from service.workers.replies.replier import Replier
+from service.workers.replies.reply_context import ReplyContext
 from tests.fakes.clock import MovedClock
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.instances import FakeInstances
 from tests.fakes.model import FakeModel, Says, call, calls
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -37,6 +38,7 @@ class FillingStore:
     def __init__(self, store):
         self._store = store
         self.refuses = {}
+        self.error = StoreFull
         self.stores = False
         """What it refuses, it has stored: the answer is lost."""
 
@@ -50,7 +52,7 @@ class FillingStore:
             if self.stores:
                 await self._store.append(stream, events, expected_version=expected_version)
                 raise OutcomeUnknown("the answer was lost")
-            raise StoreFull("no room left")
+            raise self.error("it cannot be written")
         return await self._store.append(stream, events, expected_version=expected_version)
 
 
@@ -94,7 +96,7 @@ async def done(store, views, docs, host, *, refused=0):
     done = calls(call("finish", title="Add a page", summary="Added."))
     ports = JobPorts(OneModel(FakeModel([write, done])), docs, FakeSearchIndex(), {"local": host}, clock=MovedClock())
     settings = JobSettings(1, 1, Budgets(), "D <d@example.com>", retry_seconds=0)
-    runner = JobRunner(store, views, ports, settings, instance="here", is_alive=lambda _: False)
+    runner = JobRunner(store, views, ports, settings, FakeInstances())
     request = RequestJob(
         "o", "p", "repo", "main", "", "fake/model", (Message("user", "Add a page"),), "Add a page", "docs/x",
         branch_named=False, as_draft=False, api_version=2, now=NOW,
@@ -227,6 +229,14 @@ async def test_unrecordable_reply_is_reported_and_the_next_is_fine(store, views)
         assert broken[-1].code == "unavailable"
         store.refuses = {}
         done = await replies.ask("two", "r2", 0)
+        assert isinstance(done[-1], ReplyDone)
+
+
+async def test_reply_is_whole_when_the_log_was_away_at_its_end(store, views):
+    """As when a database restarts, or this process was paused for longer than a statement may take."""
+    store.error = StoreUnavailable
+    async with replying(store, views) as replies:
+        done = await replies.ask("one", "r1", 2)
         assert isinstance(done[-1], ReplyDone)
 
 

@@ -1,9 +1,14 @@
 """Which processes are alive."""
 
+import asyncio
 import subprocess
 import sys
 
+import pytest
+
 from service.workers.instances import Instance
+from tests.contracts.instances import InstancesContract
+from tests.fakes.instances import FakeInstances
 
 OTHER = """
 import sys
@@ -12,6 +17,7 @@ from service.workers.instances import Instance
 instance = Instance(Path(sys.argv[1]))
 print(instance.name, flush=True)
 sys.stdin.read()
+instance.close()
 """
 
 SWEEPS_WHILE_ANOTHER_BEGINS = """
@@ -35,32 +41,94 @@ Instance(folder.parent).close()
 """
 
 
-def test_a_process_is_alive_until_it_is_killed(tmp_path):
-    with Instance(tmp_path) as here:
-        other = subprocess.Popen(
-            [sys.executable, "-c", OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        name = other.stdout.readline().strip()
-        assert here.is_alive(name)
-        assert here.is_alive(here.name)
+def begun(data):
+    """Return another process on the data folder, and its name."""
+    other = subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    return other, other.stdout.readline().strip()
+
+
+class Processes:
+    """See Group: other processes on one data folder."""
+
+    def __init__(self, data, here):
+        self._data, self.here = data, here
+        self._others = {}
+
+    async def begin(self):
+        other, name = await asyncio.to_thread(begun, self._data)
+        self._others[name] = other
+        return name
+
+    async def close(self, name):
+        self._others.pop(name).communicate()
+
+    async def crash(self, name):
+        other = self._others.pop(name)
         other.kill()
         other.communicate()
-        assert not here.is_alive(name)
+
+    async def look(self):
+        pass
+
+    async def pass_lease(self):
+        pass
+
+    def end(self):
+        for other in self._others.values():
+            other.communicate()
 
 
-def test_unused_name_is_not_alive(tmp_path):
+@pytest.fixture
+def group(tmp_path):
     with Instance(tmp_path) as here:
-        assert not here.is_alive("1234-abcd")
-        assert not here.is_alive("../../etc/passwd-nobody")
+        processes = Processes(tmp_path, here)
+        yield processes
+        processes.end()
 
 
-def test_names_are_not_used_again(tmp_path):
-    names = set()
-    for _ in range(20):
-        with Instance(tmp_path) as here:
-            names.add(here.name)
-    assert len(names) == 20
-    assert list((tmp_path / "instances").iterdir()) == []
+class TestFiles(InstancesContract):
+    pass
+
+
+class FakeGroup:
+    def __init__(self):
+        self.here = FakeInstances()
+        self._begun = 0
+
+    async def begin(self):
+        self._begun += 1
+        name = f"other-{self._begun}"
+        self.here.begin(name)
+        return name
+
+    async def close(self, name):
+        self.here.end(name)
+
+    async def crash(self, name):
+        self.here.end(name, crashed=True)
+
+    async def look(self):
+        pass
+
+    async def pass_lease(self):
+        pass
+
+
+class TestFake(InstancesContract):
+    @pytest.fixture
+    def group(self):
+        return FakeGroup()
+
+
+def test_crashed_processes_of_before_are_known(tmp_path):
+    other, name = begun(tmp_path)
+    other.kill()
+    other.communicate()
+    with Instance(tmp_path) as here:
+        assert name in here.crashed
+        assert list((tmp_path / "instances").iterdir()) == [tmp_path / "instances" / here.name]
 
 
 def test_instance_started_during_a_sweep_keeps_its_file(tmp_path):

@@ -30,6 +30,7 @@ from tests.fakes.faulty import FAULTS, FaultyProxy
 from tests.fakes.git_server import GIT, GitServer, git
 from tests.fakes.gitea import FakeGitea
 from tests.fakes.gitlab import FakeGitLab
+from tests.fakes.instances import FakeInstances
 from tests.fakes.provider import Call, Reply, ScriptedProvider
 from tests.fakes.search_index import FakeSearchIndex
 from tests.workers.test_job_waits import events_until, tags, waits
@@ -98,7 +99,7 @@ class World:
             ports = JobPorts(self, docs, FakeSearchIndex(), hosts, clock=self.clock)
             runner = JobRunner(
                 self.store, views, ports, JobSettings(1, 1, Budgets(minutes=10), "D <d@example.com>"),
-                instance="here", is_alive=lambda _: False,
+                FakeInstances(),
             )  # fmt: skip
             await self._make_project()
             task = asyncio.create_task(runner.run())

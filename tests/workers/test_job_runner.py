@@ -6,17 +6,18 @@ from datetime import UTC, datetime
 
 from eventstore import Metadata, SQLiteEventStore, execute
 from service.agent.loop.budgets import Budgets
-from service.commands.jobs import add_message, cancel_job
+from service.commands.jobs.jobs import add_message, cancel_job
 from service.domain.jobs.decider import FailJob, Message, RequestJob
 from service.domain.model import ToolCall
 from service.domain.projects.decider import ChangeProject, CreateProject
 from service.domain.projects.settings import ProjectSettings
-from service.queries.jobs import JobSlots, events_of, find_job
+from service.queries.jobs.jobs import JobSlots, events_of, find_job
 from service.streams import JOBS, PROJECTS
 from service.wire.job_stream import JobStreamEncoder, live_event
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.instances import FakeInstances
 from tests.fakes.model import FakeModel, call, calls
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -51,7 +52,7 @@ async def running(store, views, docs, *, concurrent_jobs=2, model=None):
     runner = JobRunner(
         store, views, JobPorts(OneModel(model), docs, FakeSearchIndex(), {"local": FakeCodeHost()}),
         JobSettings(concurrent_jobs, concurrent_jobs, Budgets(), "D <d@example.com>"),
-        instance="here", is_alive=lambda _: False,
+        FakeInstances(),
     )  # fmt: skip
     task = asyncio.create_task(runner.run())
     try:

@@ -8,17 +8,18 @@ import pytest
 
 from eventstore import Metadata, StoreCorrupt, execute
 from service.agent.loop.budgets import Budgets
-from service.commands.jobs import add_message, cancel_job
+from service.commands.jobs.jobs import add_message, cancel_job
 from service.domain.errors import Forbidden, NotFound, RateLimited, Unavailable
 from service.domain.jobs.decider import Message, RequestJob
 from service.domain.projects.decider import CreateProject
 from service.domain.projects.settings import ProjectSettings
-from service.queries.jobs import JobSlots, find_job
+from service.queries.jobs.jobs import JobSlots, find_job
 from service.streams import JOBS, PROJECTS, decoded
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from tests.fakes.clock import START, MovedClock
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
+from tests.fakes.instances import FakeInstances
 from tests.fakes.model import FakeModel, call, calls
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -62,7 +63,7 @@ async def running(store, views, town, *, retry_hours=24.0, jobs=2):
     runner = JobRunner(
         store, views, JobPorts(town, town.docs, FakeSearchIndex(), {"local": town.host}, clock=town.clock),
         JobSettings(jobs, jobs, Budgets(minutes=5), "D <d@example.com>", retry_hours=retry_hours),
-        instance="here", is_alive=lambda _: False,
+        FakeInstances(),
     )  # fmt: skip
     task = asyncio.create_task(runner.run())
     try:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from eventstore import NewEvent, SQLiteEventStore
+from service.integrity.shared_secrets import FileSecrets
 from service.workers.checkpointing import make_checkpoint
 from service.workers.log_check import LogCheck
 
@@ -14,7 +15,7 @@ async def make_log(data, events=900):
     async with await SQLiteEventStore.open(data / "events.db", vault_path=data / "keys.db") as store:
         new = [NewEvent("noted", b'{"text":"%06d"}' % number) for number in range(events)]
         await store.append("note-1", new, expected_version=0)
-        await make_checkpoint(store, data)
+        await make_checkpoint(store, FileSecrets(data), data)
 
 
 async def states_of(check):

@@ -15,9 +15,10 @@ from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.ports.model import ModelEnd, ModelText
 from service.queries.threads import events_of_reply
 from service.streams import THREADS
-from service.workers.broadcast import Broadcast
-from service.workers.replier import Replier
-from service.workers.reply_context import ReplyContext
+from service.workers.replies.broadcast import Broadcast
+from service.workers.replies.orphans import Orphans
+from service.workers.replies.replier import Replier
+from service.workers.replies.reply_context import ReplyContext
 from tests.fakes.search_index import FakeSearchIndex
 from tests.workers.test_replier import until
 
@@ -61,7 +62,7 @@ async def process(store, views, models, *, instance="here", takes_over=True, bro
     context = ReplyContext(models, index, takes_over=takes_over)
     topics = broadcast or Broadcast()
     replier = Replier(
-        store, views, topics, context, instance=instance, is_alive=lambda name: name != "dead", crashed=crashed
+        store, views, topics, context, instance=instance, is_alive=lambda name: name != "dead", crashed=lambda: crashed
     )
     ready = asyncio.Event()
     task = asyncio.create_task(replier.run(ready=ready))
@@ -187,3 +188,25 @@ async def test_reply_that_ended_at_a_crash_waits_for_its_reader(store, followed)
         "ReplyStarted",
         "ReplyCompleted",
     ]
+
+
+async def test_last_reply_waits_for_its_reader_when_another_process_crashes(store, followed):
+    done = CompleteReply("a", "Run it.", (), "answered", "m", Usage(), datetime.now(UTC))
+    await begin(store, "a", done)
+    crashed, turns = [], asyncio.Queue()
+
+    async def sleep(_seconds):
+        await turns.get()
+
+    orphans = Orphans(
+        store, followed, instance="here", is_alive=lambda name: name not in crashed, crashed=lambda: crashed,
+        takes_over=True, sleep=sleep,
+    )  # fmt: skip
+    watching = asyncio.create_task(orphans.watch(await store.head()))
+    turns.put_nowait(None)
+    assert len(await events_of_reply(store, "a", "a")) == 2
+    crashed.append("dead")
+    turns.put_nowait(None)
+    turns.put_nowait(None)
+    assert await until(store, "a", "reader-left") == "reader-left"
+    watching.cancel()

@@ -9,18 +9,20 @@ import pytest
 from msgspec.structs import replace
 
 from eventstore import execute
+from service.domain.errors import Unavailable
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
 from service.domain.threads.recorded_reply import LeaveReply, RecordText, ReturnToReply, StopReply
-from service.domain.threads.replies import ReplyBroken, TextDelta
+from service.domain.threads.replies import ReplyBroken, ReplyDone, TextDelta
 from service.domain.threads.threads import Absent, PostMessage, StartThread, decide, digest_of, evolve
 from service.ports.model import ModelEnd, ModelText
 from service.streams import THREADS
-from service.workers.broadcast import Broadcast
-from service.workers.live_text import MAX_REPLY_CHARACTERS
-from service.workers.replier import MAX_EARLIER_TURNS, Replier, question_of
-from service.workers.reply_context import ReplyContext
-from service.workers.reply_writer import segment_seconds
+from service.workers.replies.broadcast import Broadcast
+from service.workers.replies.live_text import MAX_REPLY_CHARACTERS
+from service.workers.replies.replier import Replier
+from service.workers.replies.reply_context import ReplyContext
+from service.workers.replies.reply_writer import segment_seconds
+from service.workers.reply_question import MAX_EARLIER_TURNS, question_of
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex
 
@@ -127,6 +129,29 @@ async def test_every_reply_ends_whenever_its_reader_leaves(store, followed, turn
                 async for _ in topic.listen():
                     pass
             await until(store, name, "reply-stopped", "reply-completed")
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_reader_hears_the_end_whenever_the_service_stops(store, followed, turns):
+    broadcast, topics = Broadcast(), []
+    async with replying(store, followed, broadcast, OneModel()) as replier:
+        for number in range(5):
+            topics.append(broadcast.open(f"t{number}"))
+            await ask(store, f"t{number}")
+        for _ in range(turns):
+            await asyncio.sleep(0)  # the event loop's next turn
+        replier.require_running()
+    for topic in topics:
+        async with asyncio.timeout(60):
+            heard = [event async for event in topic.listen()]
+        assert isinstance(heard[-1], ReplyBroken | ReplyDone)
+
+
+async def test_question_after_the_stop_is_refused(store, followed):
+    async with replying(store, followed, Broadcast(), OneModel()) as replier:
+        pass
+    with pytest.raises(Unavailable, match="restarting"):
+        replier.require_running()
 
 
 class HeldModel(OneModel):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventstore import Metadata, OutcomeUnknown, SQLiteEventStore, StoreFull, execute, load
-from service.commands.jobs import NewJob, add_message, request_job
+from service.commands.jobs.jobs import NewJob, add_message, request_job
 from service.domain.access.idempotency import KeyReused, claim_id, fingerprint_of
 from service.domain.jobs.decider import Message, RequestJob
 from service.queries.projects import get_project

@@ -33,11 +33,11 @@ from service.domain.organizations import CreateOrganization
 from service.domain.projects.settings import ProjectSettings
 from service.ports.code_host import NewPullRequest
 from service.ports.review_host import OURS
+from service.queries.jobs.reviews import OpenPullRequest
 from service.queries.projects import get_project, source_of
-from service.queries.reviews import OpenPullRequest
 from service.runtime.system import now
 from service.streams import INCOMING, JOBS, ORGANIZATIONS
-from service.web.http.admission import Admission, AdmissionSettings
+from service.web.http.connections.admission import Admission, AdmissionSettings
 from service.workers.fair_slots import FairSlots
 from service.workers.reviews.answers import CommentAnswers
 from service.workers.reviews.comments import CommentReader, CommentSettings
@@ -254,6 +254,25 @@ async def test_answer_is_posted_once_if_its_record_was_lost(site):
     assert len(await site.events(CommentAnswered)) == 1
 
 
+async def test_one_that_leads_no_more_posts_no_answer(site):
+    asked = asyncio.Event()
+
+    def leads():
+        asked.set()
+        return False
+
+    await site.host.people.say(1, "@docsmith shorten it")
+    await site.look()
+    await site.work()
+    paused = CommentAnswers(replace(site.context, leads=leads), mention="docsmith")
+    answering = asyncio.create_task(paused.answer("job"))
+    await asyncio.wait_for(asked.wait(), 60)
+    assert site.answers() == []
+    answering.cancel()
+    await site.answer()
+    assert len(site.answers()) == 1
+
+
 async def test_comment_after_a_lost_record_has_an_answer_of_its_own(site):
     await site.host.people.say(1, "@docsmith first")
     await site.look()
@@ -374,7 +393,7 @@ async def test_question_of_the_agent_says_how_to_answer(site):
 
 
 async def test_comment_over_the_limit_of_its_project_waits(site):
-    admission = Admission(site.store, site.views, site.data, AdmissionSettings(Limits(project=1)))
+    admission = Admission(site.store, site.views, b"secret", AdmissionSettings(Limits(project=1)))
     await admission.load()
     counting = next(run for name, run, _ in admission.workers() if name == "admissions")
     task = asyncio.create_task(counting())

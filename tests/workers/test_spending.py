@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from msgspec.structs import replace
 
 from eventstore import SQLiteEventStore
 from service.domain.access.spending import CostBounds
@@ -39,8 +40,9 @@ class Both:
 
 
 async def reply(spending, models, name, *, is_public=True, request=ASKED):
-    """Text of a whole reply, and its model."""
-    async with spending.budget(PaidReply("guide", name, is_public), models) as budget:
+    """Text of a whole reply, and its model. ``name``: of the reply, or the whole of it."""
+    paid = name if isinstance(name, PaidReply) else PaidReply("guide", name, is_public)
+    async with spending.budget(paid, models) as budget:
         chunks = [chunk async for chunk in budget.model.reply(request)]
     text = "".join(chunk.text for chunk in chunks if isinstance(chunk, ModelText))
     return text, next(chunk.model for chunk in chunks if isinstance(chunk, ModelEnd))
@@ -104,6 +106,25 @@ async def test_reply_of_a_process_that_died_stays_reserved(store):
     spent = await spent_on(store, "guide", now())
     assert not spent.reserved
     assert spent.usd > 0.01  # the part of the dead process is counted as well
+
+
+async def test_lower_bound_of_an_owner_counts(store):
+    spending, models = Spending(store, CostBounds(site=1.0)), Both(cost=0.02)
+    own = PaidReply("guide", "1", is_public=False, own_bound=0.03)
+    assert (await reply(spending, models, own))[1] == "fake/model"
+    assert (await reply(spending, models, replace(own, reply_id="2")))[1] == "builtin/extractive"
+    assert (await reply(spending, models, replace(own, reply_id="3", own_bound=2.0)))[1] == "fake/model"
+    unbounded = Spending(store, CostBounds())
+    assert (await reply(unbounded, models, replace(own, reply_id="4")))[1] == "builtin/extractive"
+    assert (await reply(unbounded, models, replace(own, reply_id="5", own_bound=0.0)))[1] == "fake/model"
+
+
+async def test_owner_cannot_have_strangers_served_at_a_cost(store):
+    models, own = Both(), PaidReply("guide", "1", is_public=True, own_bound=100.0)
+    assert (await reply(Spending(store, CostBounds()), models, own))[1] == "builtin/extractive"
+    bounded = Spending(store, CostBounds(public=1.0))
+    assert (await reply(bounded, models, own))[1] == "fake/model"
+    assert (await reply(bounded, models, replace(own, reply_id="2", own_bound=0.001)))[1] == "builtin/extractive"
 
 
 async def test_model_without_bound_or_price_is_not_called_without_a_key(store):

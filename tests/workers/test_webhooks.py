@@ -79,10 +79,10 @@ def time():
 
 
 @asynccontextmanager
-async def running(store, views, sender, time, *, concurrent_deliveries=10):
+async def running(store, views, sender, time, *, concurrent_deliveries=10, leads=lambda: True):
     worker = Webhooks(
         store, views, sender, concurrent_deliveries=concurrent_deliveries, clock=time,
-        sleep=time.sleep, jitter=lambda: 0.0,
+        sleep=time.sleep, jitter=lambda: 0.0, leads=leads,
     )  # fmt: skip
     task = asyncio.create_task(worker.run())
     try:
@@ -185,6 +185,35 @@ async def test_webhook_gets_the_events_it_asked_for(store, followed, sender, tim
     assert {(one.url, json.loads(one.body)["data"]["id"]) for one in sent} == {(URL, "before"), (OTHER, "second")}
     failed = next(json.loads(one.body)["data"] for one in sent if one.url == URL)
     assert failed["failure"] == {"code": "cancelled", "message": "Not wanted."}
+
+
+async def test_worker_that_leads_no_more_sends_nothing(store, followed, sender, time):
+    asked = asyncio.Event()
+
+    def leads():
+        asked.set()
+        return False
+
+    await create(store)
+    async with running(store, followed, sender, time, leads=leads):
+        await request(store)
+        await asyncio.wait_for(asked.wait(), 60)
+    assert sender.sent == []
+    async with running(store, followed, sender, time):
+        assert told(await sender.until_sent(1)) == ["job.active"]
+
+
+async def test_worker_that_leads_again_sends_what_was_under_way(store, followed, sender, time):
+    await create(store)
+    sender.held[URL] = asyncio.Event()
+    worker = Webhooks(store, followed, sender, concurrent_deliveries=1, clock=time, sleep=time.sleep)
+    await request(store)
+    for number in (1, 2):
+        run = asyncio.create_task(worker.run())
+        sent = await sender.until_sent(number)
+        run.cancel()
+        await asyncio.wait([run])
+    assert sent[0].headers["webhook-id"] == sent[1].headers["webhook-id"]
 
 
 async def test_failed_delivery_is_retried_on_schedule_unchanged(store, followed, sender, time):

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mappi
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -47,6 +48,7 @@ from service.ports.docs_source import (
     TreeFile,
     WrittenCommit,
 )
+from service.runtime.hosted_place import HostedPlace
 from service.runtime.processes import run_in_child
 from service.runtime.uploads import upload_folder
 
@@ -72,7 +74,8 @@ class DulwichDocs:
     """``env`` holds the tokens, under the names that the sources give; instead, ``token_of`` gives the token of a
     source, "" for none, and raises what ``register`` raises. ``allow_private``: guarded sources may have private
     addresses. With ``scratch``, a folder, nothing is written into the
-    clones in ``repos/``: those made there borrow the objects of ours.
+    clones in ``repos/``: those made there borrow the objects of ours. Everything about a source of the ``local`` code
+    host raises KeptElsewhere where ``place`` does.
     """
 
     def __init__(
@@ -83,13 +86,17 @@ class DulwichDocs:
         scratch: Path | None = None,
         token_of: Callable[[Source], Awaitable[str]] | None = None,
         allow_private: bool = False,
+        place: HostedPlace | None = None,
     ) -> None:
         self._data = data
+        self._place = place or HostedPlace(data)
         self._scratch = scratch
         self._env = env
         self._token_of = token_of
         self._allow_private = allow_private
         self._locks: dict[str, asyncio.Lock] = {}
+        self._borrowing: set[Path] = set()
+        """Clones that are known to borrow from where the hosted repositories are now."""
         self._with_history: set[tuple[str, str]] = set()
         """Projects and commits for which history was fetched."""
         self._listings = Listings()
@@ -160,13 +167,14 @@ class DulwichDocs:
         await asyncio.to_thread(_remove_clones, self._data / "repos", f"{_checked(source.project_id)}@", kept)
 
     async def refresh(self, source: Source) -> bool:
-        if source.code_host != "local" or upload_folder(self._data, source.repository):
+        uploaded = upload_folder(self._data, source.repository)
+        if source.code_host != "local" or (uploaded is not None and not await asyncio.to_thread(uploaded.is_dir)):
             return False
         hosted, remote = self._hosted(source), await self._theirs(source)
         if not hosted.is_dir():
             await self.register(source)
             return True
-        state = await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
+        state = "" if remote.is_plain else await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
         if state and await asyncio.to_thread(git_refresh.known_state, hosted) == state:
             return False
         async with self._locked(source):
@@ -292,7 +300,7 @@ class DulwichDocs:
             await self._remotely(git_transport.push, clone, await self._theirs(source), branch, commit)
 
     def _hosted(self, source: Source) -> Path:
-        return self._data / "hosted" / f"{_checked(source.project_id)}.git"
+        return self._place.repository(_checked(source.project_id))
 
     async def _theirs(self, source: Source) -> Remote:
         """Return the repository that the source names, wherever it is hosted."""
@@ -318,14 +326,17 @@ class DulwichDocs:
     async def _clone(self, source: Source) -> Path:
         own = self._data / "repos" / _clone_name(source)
         clone = own if self._scratch is None else self._scratch / own.name
+        lenders = [self._hosted(source)] if source.code_host == "local" else []
+        if self._scratch is None:
+            borrowed = [self._place.borrowed(one) for one in lenders]
+        else:
+            there = [one for one in (own, *lenders) if (one / "objects").is_dir()]
+            borrowed = [one.absolute() / "objects" for one in there]
         if not (clone / "objects").is_dir():
-            lenders = [self._hosted(source)] if source.code_host == "local" else []
-            if self._scratch is None:  # named relatively: the data folder may move
-                borrowed = [Path("..", "..", "..", one.parent.name, one.name, "objects") for one in lenders]
-            else:
-                there = [one for one in (own, *lenders) if (one / "objects").is_dir()]
-                borrowed = [one.absolute() / "objects" for one in there]
             await asyncio.to_thread(_make_clone, clone, borrowed, source.ref or "main")
+        elif lenders and clone is own and own not in self._borrowing:
+            await asyncio.to_thread(_borrow_from, clone, borrowed)
+            self._borrowing.add(own)
         return clone
 
     async def _remotely(self, function: Callable[..., T], clone: Path, remote: Remote, *args: object) -> T:
@@ -383,10 +394,20 @@ def _check_branch(remote: Remote, ref: str) -> None:
 def _make_clone(clone: Path, borrowed: Sequence[Path], ref: str) -> None:
     def fill(made: Path) -> None:
         if borrowed:
-            (made / "objects" / "info").mkdir(exist_ok=True)
-            (made / "objects" / "info" / "alternates").write_text("".join(f"{objects}\n" for objects in borrowed))
+            _borrow_from(made, borrowed)
 
     create(clone, fill, branch=ref)
+
+
+def _borrow_from(clone: Path, borrowed: Sequence[Path]) -> None:
+    """Have a clone borrow objects from there: the hosted repositories may have moved since it was made."""
+    file, lines = clone / "objects" / "info" / "alternates", "".join(f"{objects}\n" for objects in borrowed)
+    if file.exists() and file.read_text() == lines:
+        return
+    file.parent.mkdir(exist_ok=True)
+    written = file.with_name(f".alternates-{token_hex(4)}")
+    written.write_text(lines)
+    written.replace(file)
 
 
 def clear_clone(clone: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 from service.domain.errors import Invalid
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_096

@@ -7,7 +7,6 @@ import itertools
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +28,9 @@ FETCHED = b"refs/remotes/origin/"
 
 
 STALE_SECONDS = 60.0
+"""After which a ref's lock counts as that of a killed process: none is held for longer than a moment."""
+ABANDONED_SECONDS = 7_200.0
+"""After which the files of unfinished work count as a killed process's; twice what the longest work may take."""
 
 UNPACK_LIMIT = 100
 """Objects in a pack that is kept as single files instead, git's ``transfer.unpackLimit``: a pack for each job would
@@ -216,6 +218,42 @@ def forget_killed_work(path: Path) -> None:
         left.unlink(missing_ok=True)
 
 
+def forget_old_work(path: Path) -> None:
+    """Do what ``forget_killed_work`` does with what is so old that no process, of whichever machine, works on it."""
+    objects, now = path / "objects", _time_there(path)
+    locks = itertools.chain(path.glob("*.lock"), (path / "refs").glob("**/*.lock"))
+    partial = itertools.chain(objects.glob("*/tmp_*"), (path / "docsmith" / "pulls").glob(".*.new"))
+    for file in locks:
+        _remove_older(file, now - STALE_SECONDS)
+    for file in itertools.chain(partial, objects.glob("tmp_objdir-incoming-*")):
+        _remove_older(file, now - ABANDONED_SECONDS)
+
+
+def _remove_older(left: Path, than: float) -> None:
+    with suppress(FileNotFoundError):
+        if left.stat().st_mtime >= than:
+            return
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink()
+
+
+def forget_stale_lock(lock: Path) -> None:
+    """Remove a ref's lock whose writer was killed."""
+    _remove_older(lock, _time_there(lock.parent) - STALE_SECONDS)
+
+
+def _time_there(folder: Path) -> float:
+    """Return the time by the clock that gives files in the folder theirs: it may be on another machine."""
+    descriptor, name = tempfile.mkstemp(prefix=".time-", dir=folder)
+    try:
+        return os.fstat(descriptor).st_mtime
+    finally:
+        os.close(descriptor)
+        Path(name).unlink(missing_ok=True)
+
+
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """One holder at a time, across threads and processes; the kernel frees it when its holder dies."""
@@ -259,10 +297,7 @@ def move_ref(repository: Repo, name: bytes, old: ObjectID | None, new: ObjectID)
             with needs_room():
                 return repository.refs.set_if_equals(Ref(name), old, new)
         except FileLocked as error:
-            lock = Path(os.fsdecode(error.lockfilename))
-            with suppress(FileNotFoundError):
-                if time.time() - lock.stat().st_mtime > STALE_SECONDS:
-                    lock.unlink()  # its writer was killed: no process holds a ref for longer than a moment
+            forget_stale_lock(Path(os.fsdecode(error.lockfilename)))
         except RefFormatError:
             raise Invalid(f"{name.decode('utf-8', 'replace')} is not the name of a branch.", code="bad_path") from None
         except OSError as error:

@@ -53,7 +53,7 @@ def refresh(hosted: Path, remote: Remote, ref: str) -> bool:
         ours = branch_commit(repository, ref)
         if ours is None:
             raise Invalid(f"The hosted repository has no branch {ref!r}.", code="no_such_branch")
-        if remote.path and not is_repository(Path(remote.path)):
+        if remote.path and (remote.is_plain or not is_repository(Path(remote.path))):
             return _take_in_files(repository, _folder(Path(remote.path)), ours, ref)
         found = git_transport.fetch(hosted, remote, [ref], 1 if _has_no_history(remote) else None)
         if ref not in found:
@@ -142,8 +142,8 @@ def _merge(repository: BareRepository, base: ObjectID, ours: ObjectID, theirs: O
             tree = merged_tree(Objects(repository), add, (before.tree, here.tree, there.tree))
         except Unmergeable as error:
             raise Conflict(
-                f"{error} was changed in the folder or repository that this project was made from, and here too."
-                " Make it the same in both, then index again.",
+                f"{error} was changed in what this project was made from, and here too. Make it the same in both, then"
+                " index or upload again.",
                 code="diverged",
             ) from None
         if tree == here.tree:

@@ -2,11 +2,13 @@
 
     hosted/<project>.git/docsmith/pulls/<number>.json    what a person wrote and did
     hosted/<project>.git/refs/pull/<number>/head         the commit, as on other code hosts
-    repos/<project>.heads/<hash>                         derived: the numbers of those of a head
+    repos/<project>.heads/<hash>                         derived: the numbers of those of a head; beside the
+                                                         repositories where several instances share them
 
 git's own state is the truth: a pull request whose head is part of its base is merged, also when another program merged
 it. So every operation begins by looking, and a repeat after a crash finds what was done. Writers of one repository take
-turns by a lock on a file, across processes; branches move by compare-and-swap, because pushes do not take that lock.
+turns by a lock on a file, across processes, and across machines that share the folder; branches move by
+compare-and-swap, because pushes do not take that lock.
 """
 
 import asyncio
@@ -14,13 +16,14 @@ import hmac
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from service.adapters.git.repositories import (
     forget_killed_work,
+    forget_old_work,
     only_if_free,
 )
 from service.adapters.hosted.pulls import (
@@ -47,6 +50,7 @@ from service.ports.code_host import (
     PullRequestTexts,
 )
 from service.ports.docs_source import Source
+from service.runtime.hosted_place import HostedPlace
 from service.runtime.processes import run_in_child
 
 T = TypeVar("T")
@@ -56,8 +60,12 @@ PAGE_SECONDS, PAGE_BYTES = 60.0, 1536 * 1024 * 1024
 """For a page, a merge included, on a machine that has much else to do: most take a tenth of a second."""
 
 
-def _recover(folder: Path) -> None:
+def _recover(place: HostedPlace) -> None:
+    folder = place.root
     for repository in folder.glob("*.git"):
+        if place.is_shared:  # other instances may be at work in it
+            forget_old_work(repository)
+            continue
         forget_killed_work(repository)
         for left in (repository / "docsmith" / "pulls").glob(".*.new"):
             left.unlink(missing_ok=True)
@@ -70,13 +78,14 @@ def _recover(folder: Path) -> None:
 class HostedCodeHost:
     """CodeHost and HostedPullRequests. ``base_url`` is where people reach this service, without a slash at its end."""
 
-    def __init__(self, data: Path, *, base_url: Callable[[], str]) -> None:
-        self._data = data
+    def __init__(self, data: Path, *, base_url: Callable[[], str], place: HostedPlace | None = None) -> None:
+        self._place = place or HostedPlace(data)
         self._base_url = base_url
 
     async def recover(self) -> None:
         """Free what a killed process held; call it before other processes may be at work in the repositories."""
-        await asyncio.to_thread(_recover, self._data / "hosted")
+        if self._place.is_here:
+            await asyncio.to_thread(_recover, self._place)
 
     async def check_repository(self, source: Source) -> CheckedRepository:
         if not await asyncio.to_thread(self._path(source.project_id).is_dir):
@@ -84,13 +93,13 @@ class HostedCodeHost:
         return CheckedRepository()
 
     async def open_pull_request(self, source: Source, new: NewPullRequest) -> PullRequest:
-        pull = await asyncio.to_thread(open_pull, self._path(source.project_id), new, datetime.now(UTC))
+        pull = await asyncio.to_thread(self._open_pull, self._path(source.project_id), new, datetime.now(UTC))
         return self.public(source.project_id, pull)
 
     async def get_pull_request(self, source: Source, number: int) -> PullRequest:
         def read() -> Pull:
             path, known = self._known(source.project_id, number)
-            with opened_pulls(path) as pulls:
+            with self._pulls(path) as pulls:
                 return look(pulls, known, datetime.now(UTC))
 
         return self.public(source.project_id, await asyncio.to_thread(read))
@@ -100,7 +109,7 @@ class HostedCodeHost:
     ) -> PullRequest:
         def write() -> Pull:
             path, known = self._known(source.project_id, number)
-            with opened_pulls(path) as pulls:
+            with self._pulls(path) as pulls:
                 wanted = PullRequestText(title, body, draft)
                 return update(pulls, known, wanted, datetime.now(UTC))
 
@@ -131,14 +140,21 @@ class HostedCodeHost:
     async def _in_child(self, function: Callable[..., T], *args: object) -> T:
         """Run a function of a code host in a process of its own: it compares what others committed."""
         return await run_in_child(
-            _with_host, self._data, self._base_url(), function, args,
+            _with_host, self._place, self._base_url(), function, args,
             timeout_seconds=PAGE_SECONDS, memory_bytes=PAGE_BYTES,
         )  # fmt: skip
+
+    def _open_pull(self, path: Path, new: NewPullRequest, now: datetime) -> Pull:
+        with self._pulls(path) as pulls:
+            return open_pull(pulls, new, now)
+
+    def _pulls(self, path: Path) -> AbstractContextManager[Pulls]:
+        return opened_pulls(path, self._place.heads_of(path))
 
     def _path(self, project_id: str) -> Path:
         if not PROJECT.fullmatch(project_id):
             raise NotFound("Repository not found.")
-        return self._data / "hosted" / f"{project_id}.git"
+        return self._place.repository(project_id)
 
     def public(self, project_id: str, pull: Pull) -> PullRequest:
         url = f"{self._base_url()}/hosted/{project_id}/pulls/{pull.number}-{pull.token}"
@@ -155,7 +171,7 @@ class HostedCodeHost:
     @contextmanager
     def acting(self, project_id: str, number: int, token: str) -> Iterator[tuple[Pulls, Pull]]:
         path, known = self._admitted(project_id, number, token)
-        with opened_pulls(path) as pulls:
+        with self._pulls(path) as pulls:
             yield pulls, known
 
     def _admitted(self, project_id: str, number: int, token: str) -> tuple[Path, Pull]:
@@ -169,8 +185,8 @@ class HostedCodeHost:
         return path, known
 
 
-def _with_host(data: Path, base_url: str, function: Callable[..., T], args: tuple[object, ...]) -> T:
-    return function(HostedCodeHost(data, base_url=lambda: base_url), *args)
+def _with_host(place: HostedPlace, base_url: str, function: Callable[..., T], args: tuple[object, ...]) -> T:
+    return function(HostedCodeHost(place.root.parent, base_url=lambda: base_url, place=place), *args)
 
 
 def _page(

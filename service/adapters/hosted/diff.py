@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from service.adapters.git.commit_changes import Change, TooDeep, changes
 from service.adapters.git.objects import Objects
-from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
+from service.domain.texts.comparison import Effort, Opcode, coarse_opcodes, opcodes
 from service.ports.code_host import MAX_SHOWN_LINE, Diffed, DiffHunk, DiffLine
 
 FILES_PER_PAGE = 100
@@ -20,8 +20,8 @@ MAX_LISTED_BYTES = 8 * 1024 * 1024
 """Limit for the files that are read for one page, in bytes. The lines of files beyond it are not counted."""
 OPEN_LINES, OPEN_CHARACTERS = 400, 32 * 1024
 """A file whose hunks are longer is shown apart."""
-OPEN_FILES, OPEN_LINES_OF_ALL, OPEN_CHARACTERS_OF_ALL = 30, 800, 64 * 1024
-"""When the others are more than this together, all are shown apart."""
+LINES_OF_ALL, CHARACTERS_OF_ALL = 2_000, 160 * 1024
+"""Limits for the hunks of a page, which a browser lays out within half a second; files beyond are shown apart."""
 MAX_LINES, MAX_CHARACTERS = 2_000, 256 * 1024
 """Limits for hunks that are shown on their own; the rest is left out."""
 LINE_STEPS = 1_000_000
@@ -94,13 +94,15 @@ class Diff:
 
 def _opened(files: Sequence[Diffed]) -> list[Diffed]:
     """Return the files, without the hunks that are shown apart."""
-    sizes = {file.path: sum(len(line.text) + 2 for hunk in file.hunks or () for line in hunk.lines) for file in files}
-    short = [file for file in files if file.lines <= OPEN_LINES and sizes[file.path] <= OPEN_CHARACTERS]
-    lines, characters = sum(file.lines for file in short), sum(sizes[file.path] for file in short)
-    if len(files) > OPEN_FILES or lines > OPEN_LINES_OF_ALL or characters > OPEN_CHARACTERS_OF_ALL:
-        short = [file for file in short if not file.hunks]
-    kept = {file.path for file in short}
-    return [_with_short_lines(file) if file.path in kept else replace(file, hunks=None) for file in files]
+    lines, characters, opened = LINES_OF_ALL, CHARACTERS_OF_ALL, []
+    for file in files:
+        size = sum(len(line.text) + 2 for hunk in file.hunks or () for line in hunk.lines)
+        if file.lines > min(OPEN_LINES, lines) or size > min(OPEN_CHARACTERS, characters):
+            opened.append(replace(file, hunks=None))
+        else:
+            lines, characters = lines - file.lines, characters - size
+            opened.append(_with_short_lines(file))
+    return opened
 
 
 def _with_short_lines(file: Diffed) -> Diffed:

@@ -32,6 +32,7 @@ from dulwich.repo import Repo
 from dulwich.server import Backend, BackendRepo, PackHandler, ReceivePackHandler, UploadPackHandler
 from msgspec import Struct
 
+from service.adapters.git.repositories import forget_stale_lock
 from service.adapters.hosted.git_pack import Malformed, Received, receive
 
 PIECE = 64 * 1024
@@ -280,13 +281,21 @@ class Receive(ReceivePackHandler):
 
     def _update(self, old: ObjectID, new: ObjectID, name: Ref) -> bytes | None:
         try:
-            if new == ZERO_SHA:
-                done = self.repo.refs.remove_if_equals(name, old)
-            else:
-                done = self.repo.refs.set_if_equals(name, old, new)
-        except (OSError, KeyError, FileLocked):
+            done = self._set(old, new, name)
+        except FileLocked as error:
+            try:
+                forget_stale_lock(Path(os.fsdecode(error.lockfilename)))
+                done = self._set(old, new, name)
+            except (OSError, KeyError, FileLocked):
+                return b"failed to update ref"
+        except (OSError, KeyError):
             return b"failed to update ref"
         if not done:
             return b"fetch first"
         self.moved()
         return None
+
+    def _set(self, old: ObjectID, new: ObjectID, name: Ref) -> bool:
+        if new == ZERO_SHA:
+            return self.repo.refs.remove_if_equals(name, old)
+        return self.repo.refs.set_if_equals(name, old, new)

@@ -3,8 +3,8 @@
 import stat
 
 from service.adapters.git.objects import LFS_POINTER, Entry, Objects
-from service.domain.comparison import Effort
-from service.domain.line_merge import merged, text_of
+from service.domain.texts.comparison import Effort
+from service.domain.texts.line_merge import merged, text_of
 
 MAX_BYTES = 1 << 20
 """Limit for each of the three texts of a file."""

@@ -68,8 +68,8 @@ class Pull(Struct, frozen=True):
     merge_commit: str | None = None
 
 
-def open_pull(path: Path, new: NewPullRequest, now: datetime) -> Pull:
-    with opened_pulls(path) as pulls, pulls.locked():
+def open_pull(pulls: "Pulls", new: NewPullRequest, now: datetime) -> Pull:
+    with pulls.locked():
         head, base = pulls.branch(new.head), pulls.branch(new.base)
         if head is None or base is None:
             missing = new.head if head is None else new.base
@@ -182,9 +182,9 @@ def read_pull(path: Path, number: int) -> Pull:
 
 
 @contextmanager
-def opened_pulls(path: Path) -> "Iterator[Pulls]":
+def opened_pulls(path: Path, heads: Path) -> "Iterator[Pulls]":
     with opened(path, durable=True) as repository:
-        yield Pulls(path, repository)
+        yield Pulls(path, heads, repository)
 
 
 class _Remembering(Objects):
@@ -205,9 +205,10 @@ class _Remembering(Objects):
 class Pulls:
     """The pull requests of one repository, for one operation in one thread."""
 
-    def __init__(self, path: Path, repository: BareRepository) -> None:
+    def __init__(self, path: Path, heads: Path, repository: BareRepository) -> None:
+        """``heads``: the derived folder with the numbers of those of each branch."""
         self._path = path
-        self._heads = path.parents[1] / "repos" / f"{path.stem}.heads"
+        self._heads = heads
         self._repository = repository
         self.history = History(repository)
         self._objects = _Remembering(repository)
@@ -245,7 +246,7 @@ class Pulls:
     def _index_heads(self) -> None:
         """It is there whole or not at all."""
         folder = self._heads.parent
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob(f".{self._heads.name}.*.new"):
             shutil.rmtree(left, ignore_errors=True)
         made = Path(tempfile.mkdtemp(prefix=f".{self._heads.name}.", suffix=".new", dir=folder))

@@ -1,6 +1,6 @@
 """How one model is asked, as the settings name it."""
 
-from service.runtime.settings import ModelSection
+from service.runtime.settings.settings import ModelSection
 
 LEAST_WINDOW_TOKENS = 8_000
 

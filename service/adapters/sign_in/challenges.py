@@ -2,23 +2,29 @@
 
 A challenge holds its expiry and a code over it and its purpose, so that a flood of requests for challenges takes no
 memory and displaces none. Only the used ones are kept, until they expire. The key is the process's own: a restart ends
-the sign-ins under way, which people simply begin again.
+the sign-ins under way, which people simply begin again. Several instances share a key, and what was used.
 """
 
 import hmac
 import secrets
 from collections.abc import Callable
+from datetime import UTC, datetime
+
+from service.ports.shared.used_once import UsedOnce
 
 LIFETIME_SECONDS = 300
 _RANDOM_BYTES, _TIME_BYTES, _CODE_BYTES = 16, 8, 32
 
 
 class Challenges:
-    """Challenges of this process. ``seconds`` is a clock that never goes back."""
+    """``seconds`` is a clock that never goes back or, for several instances, the time since 1970.
 
-    def __init__(self, seconds: Callable[[], float]) -> None:
-        self._key = secrets.token_bytes(32)
-        self._seconds = seconds
+    ``key``, ``once``: of several instances; else the challenges are those of this process.
+    """
+
+    def __init__(self, seconds: Callable[[], float], *, key: bytes = b"", once: UsedOnce | None = None) -> None:
+        self._key = key or secrets.token_bytes(32)
+        self._seconds, self._once = seconds, once
         self._used: dict[bytes, float] = {}
 
     def issue(self, purpose: str) -> bytes:
@@ -35,8 +41,10 @@ class Challenges:
             return False
         return _expiry(body) > self._seconds() and challenge not in self._used
 
-    def use(self, challenge: bytes) -> bool:
-        """Mark a valid one as used; return whether it was not before."""
+    async def use(self, challenge: bytes) -> bool:
+        """Mark a valid one as used; return whether it was not before. Raises Unavailable."""
+        if self._once is not None:
+            return await self._once.use(challenge, datetime.fromtimestamp(_expiry(challenge), UTC))
         now = self._seconds()
         for old in [one for one, expiry in self._used.items() if expiry <= now]:
             del self._used[old]

@@ -30,8 +30,8 @@ NAME = "Docsmith"
 
 
 class WebauthnPasskeys:
-    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
-        self._challenges = Challenges(seconds)
+    def __init__(self, challenges: Challenges | None = None) -> None:
+        self._challenges = challenges or Challenges(time.monotonic)
 
     async def registration_options(self, origin: Origin, person: tuple[str, str, str], known: Sequence[str]) -> str:
         person_id, email, name = person
@@ -77,7 +77,7 @@ class WebauthnPasskeys:
                 bytes_to_base64url(made.credential_id), bytes_to_base64url(made.credential_public_key), made.sign_count
             )
 
-        return self._once(challenge, await _proven(verify))
+        return await self._once(challenge, await _proven(verify))
 
     async def sign_in_options(self, origin: Origin) -> str:
         challenge = self._challenges.issue(SIGN_IN)
@@ -119,7 +119,7 @@ class WebauthnPasskeys:
                 require_user_verification=True,
             ).new_sign_count
 
-        return self._once(challenge, await _proven(verify))
+        return await self._once(challenge, await _proven(verify))
 
     def _fresh(self, purpose: str, answer: bytes) -> bytes:
         """Return the challenge of an answer, if it is one of ours for this purpose. Raise Forbidden."""
@@ -132,8 +132,8 @@ class WebauthnPasskeys:
             raise Forbidden("This passkey's answer is too old, or was used already. Try again.")
         return challenge
 
-    def _once(self, challenge: bytes, proven: T) -> T:
-        if not self._challenges.use(challenge):
+    async def _once(self, challenge: bytes, proven: T) -> T:
+        if not await self._challenges.use(challenge):
             raise Forbidden("This passkey's answer was used already. Try again.")
         return proven
 

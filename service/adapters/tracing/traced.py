@@ -18,6 +18,7 @@ from service.ports.search_index import (
     MaterialRequest,
     OtherPages,
     Page,
+    PageList,
     SearchIndex,
     SearchResult,
     Section,
@@ -154,6 +155,17 @@ class _Index:
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         with self._tracer.span("docsmith.read_page", {"docsmith.site": domain}):
             return await self._index.read_page(domain, path, readers=readers)
+
+    async def reader_groups(self, domain: str) -> Sequence[str]:
+        return await self._index.reader_groups(domain)
+
+    async def list_pages(self, domain: str, *, readers: Sequence[str] | None = None) -> PageList:
+        return await self._index.list_pages(domain, readers=readers)
+
+    async def read_pages(
+        self, domain: str, paths: Sequence[str], *, readers: Sequence[str] | None = None
+    ) -> tuple[Page | None, ...]:
+        return await self._index.read_pages(domain, paths, readers=readers)
 
 
 class _OfSources:

@@ -1,11 +1,10 @@
 """Conflict markers of a merge: what is between them was not decided by anyone."""
 
 from collections import Counter
-from collections.abc import Mapping
 
 from service.agent.checks.rules import CONFLICT_MARKER
 from service.domain.jobs.decider import Problem
-from service.domain.line_merge import conflict_lines
+from service.domain.texts.line_merge import conflict_lines
 
 GATE = CONFLICT_MARKER.gate
 MAX_PER_FILE = 10
@@ -23,8 +22,3 @@ def markers(path: str, before: str, after: str) -> list[Problem]:
             message = "This is the marker of a conflict. Write what both sides meant, and remove the markers."
             found.append(CONFLICT_MARKER.problem(path, message, number))
     return found[:MAX_PER_FILE]
-
-
-def left_in(changes: Mapping[str, str | None]) -> list[str]:
-    """Return the changed files that have conflict markers."""
-    return [path for path, text in changes.items() if text is not None and conflict_lines(text)]

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from service.agent.guards import configurations
 from service.agent.guards.refused import Refused
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 from service.markup.generator_files import NAVIGATION_DATA
 
 MAX_PATH = 400

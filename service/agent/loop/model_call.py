@@ -44,6 +44,7 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
         size = window.size(request.messages)
         if not sizes or size < sizes[-1]:
             sizes.append(size)
+            await context.recorder.confirm()
             with depending_on("model"):
                 whole = await _whole_reply(context.model, request, context.on_text)
             yield whole

@@ -18,3 +18,9 @@ class Recorder(Protocol):
 
         Raises Conflict when the job has ended meanwhile, or another instance has taken it up.
         """
+
+    async def confirm(self) -> None:
+        """Make sure that the job is still this instance's, before something that is paid for, or that others see.
+
+        Raises Conflict when it has ended meanwhile, or another instance has taken it up.
+        """

@@ -14,7 +14,6 @@ from service.agent.loop.job_context import JobContext
 from service.agent.merging.files import FileMerge, Names, merge_files
 from service.agent.merging.sides import Side, Sides, is_writable
 from service.agent.workspace import Workspace
-from service.domain.comparison import Effort
 from service.domain.errors import Conflict, Invalid
 from service.domain.jobs.decider import (
     BaseMerged,
@@ -25,7 +24,8 @@ from service.domain.jobs.decider import (
     SetMergeAside,
     branch_of,
 )
-from service.domain.line_merge import merged, text_of
+from service.domain.texts.comparison import Effort
+from service.domain.texts.line_merge import merged, text_of
 from service.ports.docs_source import Fetched, MergedCommit, NewCommit, TreeFile
 
 MAX_CARRIED_FILES, MAX_CARRIED_CHARACTERS = 200, 3 << 20

@@ -21,9 +21,9 @@ from msgspec import Struct
 from service.agent.merging.renames import Renames
 from service.agent.merging.sides import Side, Sides
 from service.agent.tools.results import bounded
-from service.domain.comparison import Effort
 from service.domain.jobs.decider import MergeConflict, Problem
-from service.domain.line_merge import END, LineConflict, Part, marked, merged, merged_additions, text_of
+from service.domain.texts.comparison import Effort
+from service.domain.texts.line_merge import END, LineConflict, Part, marked, merged, merged_additions, text_of
 
 MERGE_STEPS = 20_000_000
 """Effort for all files of a merge, about a second. What is left then is compared at its beginnings and ends only."""

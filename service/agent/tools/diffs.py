@@ -9,7 +9,7 @@ from service.agent.tools.arguments import History
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
 from service.agent.tree import EVERYTHING, Tree, is_within, lines_of
 from service.agent.workspace import Workspace
-from service.domain.comparison import Effort, Opcode, coarse_opcodes, opcodes
+from service.domain.texts.comparison import Effort, Opcode, coarse_opcodes, opcodes
 from service.domain.tool_values import Diffed
 from service.ports.docs_source import PastCommit
 

@@ -13,7 +13,7 @@ from service.assistant.sentence_checks.code import Token, tokens_in
 from service.assistant.sentence_checks.defaults import defaults_in
 from service.assistant.sentence_checks.numbers import Number, numbers_in
 from service.assistant.sentence_checks.words import VALUES, WORD, stems_in, stems_of
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 from service.markup.streaming.code import MIN_FENCE, run_of
 from service.markup.streaming.lines import MARKERS
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from service.assistant.sentence_checks.code import is_placeholder
 from service.assistant.sentence_checks.numbers import Number, numbers_in
 from service.assistant.sentence_checks.words import GENERIC_NAMES, VALUES, WORD, names_in, stems_in
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 
 MAX_PIECES = 60
 _CITATION = re.compile(r"\s?\[(\d{1,3})\]\([^()\s]{0,2000}\)")

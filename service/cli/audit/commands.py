@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from eventstore import EventStore, Metadata, SQLiteEventStore, Verified
+from eventstore import EventStore, Metadata, Verified
 from service.cli.audit.export import export
 from service.cli.audit.kept_checkpoints import kept_checkpoint_options, keys_to_compare, signature_problem
 from service.cli.audit.loss import accept_loss
@@ -35,6 +35,7 @@ from service.integrity.checkpoints import (
     read_checkpoints,
     read_public_key,
 )
+from service.integrity.shared_secrets import shared_secrets
 from service.integrity.verification import verify_log
 from service.queries.audit import PAGE, pages, shown
 from service.runtime.system import cli_actor
@@ -58,7 +59,7 @@ audit = Group("audit")
 @kept_checkpoint_options
 @click.option("--from", "start", type=COUNT, default=1, metavar="POSITION", help="trust what is before it")
 async def verify(options: Options, output: Output) -> int:
-    log_of(options.data)
+    await asyncio.to_thread(log_of, options.data)
     start = options.start
     kept: list[tuple[Path, SignedCheckpoint]] = []
     for file in options.checkpoint:
@@ -134,9 +135,10 @@ def _report(found: Verified, options: Options, kept: list[tuple[Path, SignedChec
 )
 @click.option("--output", type=FILE, metavar="FILE", help="write the checkpoint to a file, too")
 async def checkpoint(options: Options, output: Output) -> int:
-    log = log_of(options.data)
-    async with await SQLiteEventStore.open(log, vault_path=options.data / "keys.db", read_only=True) as store:
-        made = await make_checkpoint(store, options.data)
+    log = await asyncio.to_thread(log_of, options.data)
+    async with await log.open(read_only=log.is_local) as store:  # in PostgreSQL the key is made in the vault
+        secrets = shared_secrets(options.data, store, is_local=log.is_local)
+        made = await make_checkpoint(store, secrets, options.data)
     if made is None:
         output.failed("the log is empty: there is nothing to sign.", "conflict")
         return FAILED
@@ -179,13 +181,13 @@ async def show(options: Options, output: Output) -> int:
 
 @audit.command(
     "erase",
-    does="erase the personal text of a thread or job, for good",
+    does="erase the personal text of a thread or job, or a person's name and address, for good",
     more="It deletes the data key of each: text that was sealed with it cannot be read any more, in any copy or"
     " backup, and the hash chain stays whole. What a job did to the repository (changed files, commit, branch, pull"
-    " request) is not erased.",
-    examples=["audit erase thread-ID", "audit erase thread-ID --yes"],
+    " request) is not erased. A person's rights, sessions and passkeys end; docsmith person list shows the ids.",
+    examples=["audit erase thread-ID", "audit erase thread-ID --yes", "audit erase person-ID --yes"],
 )
-@click.argument("subject", nargs=-1, metavar="SUBJECT", help="a stream, such as thread-ID or job-ID")
+@click.argument("subject", nargs=-1, metavar="SUBJECT", help="a stream, such as thread-ID, job-ID or person-ID")
 @click.option("--fp", help="every thread that was started with this fp")
 @click.option("--yes", is_flag=True, help="do it; without this, only say what would be done")
 async def erase(runtime: Runtime, options: Options, output: Output) -> int:
@@ -193,7 +195,7 @@ async def erase(runtime: Runtime, options: Options, output: Output) -> int:
     if options.fp is not None:
         subjects += [one for one in await _threads_of(runtime.store, options.fp, output) if one not in subjects]
     if not subjects:
-        output.failed("there is nothing to erase: name a stream, such as thread-ID or job-ID.", "not_found")
+        output.failed("there is nothing to erase: name a stream, such as thread-ID, job-ID or person-ID.", "not_found")
         return WRONG_USAGE if options.fp is None else FAILED
     if not options.yes:
         text = "\n".join(f"would erase {subject}" for subject in subjects)

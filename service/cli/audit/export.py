@@ -18,7 +18,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from eventstore import RecordedEvent, Witness, log_id_of, not_held, stored_events
+from eventstore import LogPlace, RecordedEvent, Witness
 from eventstore.sqlite.files import sync_folder
 from service.cli.audit.reading import (
     filter_of,
@@ -62,8 +62,8 @@ MAX_BYTES = 64 << 20
 async def export(options: Options, output: Output) -> int:
     folder, wanted = options.output, filter_of(options)
     filters = wanted.as_texts()
-    log = log_of(options.data)
-    new = Manifest(FORMAT, options.format, filters, options.personal, await asyncio.to_thread(log_id_of, log))
+    log = await asyncio.to_thread(log_of, options.data)
+    new = Manifest(FORMAT, options.format, filters, options.personal, await asyncio.to_thread(log.log_id))
     manifest = await asyncio.to_thread(_begun, folder, new, log)
     before = len(manifest.files)
     start = max(wanted.after, manifest.through)
@@ -88,7 +88,7 @@ async def export(options: Options, output: Output) -> int:
     return DONE
 
 
-def _begun(folder: Path, new: Manifest, log: Path) -> Manifest:
+def _begun(folder: Path, new: Manifest, log: LogPlace) -> Manifest:
     """The manifest of the export in a folder that is to go on, or a new one's."""
     if not (folder / MANIFEST).exists():
         if folder.exists() and any(not file.name.endswith(".part") for file in folder.iterdir()):
@@ -101,7 +101,7 @@ def _begun(folder: Path, new: Manifest, log: Path) -> Manifest:
         if getattr(found, name) != getattr(new, name):
             raise Conflict(f"{folder} has an export with other options ({name}): name a new folder.")
     last = found.files[-1] if found.files else None
-    if last is not None and not_held(log, [Witness("the export", last.last_position, bytes.fromhex(last.last_hash))]):
+    if last is not None and log.not_held([Witness("the export", last.last_position, bytes.fromhex(last.last_hash))]):
         raise Conflict(
             f"{folder} has an export of another log, which differs at position {last.last_position}: name a new folder."
         )
@@ -111,7 +111,7 @@ def _begun(folder: Path, new: Manifest, log: Path) -> Manifest:
 class _Writer:
     """Puts events into files, and each complete file into the manifest."""
 
-    def __init__(self, folder: Path, log: Path, manifest: Manifest, events_per_file: int) -> None:
+    def __init__(self, folder: Path, log: LogPlace, manifest: Manifest, events_per_file: int) -> None:
         self._folder, self._log, self._manifest, self._events_per_file = folder, log, manifest, events_per_file
         self._file: IO[bytes] | None = None
         self._sha256 = hashlib.sha256()
@@ -120,7 +120,7 @@ class _Writer:
         self._events = self._bytes = 0
 
     def write(self, events: Sequence[RecordedEvent]) -> None:
-        stored = stored_events(self._log, [event.position for event in events])
+        stored = self._log.stored_events([event.position for event in events])
         for event, row in zip(events, stored, strict=True):
             if self._file is None:
                 self._begin(event)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from eventstore import Loss, Metadata, SQLiteEventStore, Views
+from eventstore import Loss, Metadata, Views
 from service.cli.audit.reading import log_of
 from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import Options, command
@@ -17,6 +17,7 @@ from service.domain.audit import AcceptLoss
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.integrity.checkpoints import CHECKPOINTS, LOST_CHECKPOINTS, set_apart
 from service.integrity.continuity import loss_in
+from service.integrity.log_place import forget_copy
 from service.queries.read_models import catch_up, read_models
 from service.runtime.system import cli_actor, now
 
@@ -33,18 +34,22 @@ from service.runtime.system import cli_actor, now
 @click.option("--reason", required=True, metavar="TEXT", help="what happened, for those who read the log later")
 async def accept_loss(options: Options, output: Output) -> int:
     """Raises Invalid, Conflict, NotFound, and EventStoreError."""
-    log, vault, reason = log_of(options.data), options.data / "keys.db", options.reason.strip()
+    log, vault = await asyncio.to_thread(log_of, options.data), options.data / "keys.db"
+    reason = options.reason.strip()
     if not reason:
         raise Invalid("--reason is empty: say what happened to the log.")
-    if not vault.exists():
+    if log.is_local and not vault.exists():
         raise NotFound(f"{vault} is missing: put it back, or restore a backup (docsmith restore BACKUP --vault VAULT).")
-    with _unserved(options.data):
+    with unserved(options.data), log.served_alone():
         loss = await asyncio.to_thread(loss_in, options.data, tail_bytes=None)
         if loss is None:
-            output.failed(f"{log} holds all that was seen of it: there is no loss to accept.", "nothing_lost")
+            output.failed(f"{log.name} holds all that was seen of it: there is no loss to accept.", "nothing_lost")
             return FAILED
         command = _command(loss, reason)
-        async with await SQLiteEventStore.open(log, vault_path=vault) as store:
+        await asyncio.to_thread(log.release)
+        if not log.is_local:
+            forget_copy(options.data)
+        async with await log.open() as store:
             position = await record_audit(store, command, Metadata(actor=cli_actor()))
             apart = await asyncio.to_thread(set_apart, options.data / CHECKPOINTS, log)
             async with await Views.open(options.data / "views.db", store, read_models()) as views:
@@ -78,7 +83,7 @@ def _command(loss: Loss, reason: str) -> AcceptLoss:
 
 
 @contextmanager
-def _unserved(data: Path) -> Iterator[None]:
+def unserved(data: Path) -> Iterator[None]:
     """Keep the service from starting meanwhile. Raises Conflict: it runs."""
     with (data / "server.lock").open("a") as file:
         try:

@@ -9,20 +9,22 @@ import click
 
 from eventstore import (
     EventStore,
+    LogPlace,
     Metadata,
-    SQLiteEventStore,
     StoreBusy,
     StoreNewer,
     StoreUnavailable,
 )
+from eventstore.core import CoreEventStore
 from service.cli.output import warning
 from service.cli.parsing import Options, together
 from service.commands.audit import record_audit
 from service.domain.audit import RecordReading
 from service.domain.errors import NotFound
-from service.domain.times import moment
+from service.domain.texts.times import moment
 from service.integrity.continuity import LogLost, require_continuous
 from service.integrity.erasing import repeat_erasures, repeat_erasures_if_writable
+from service.integrity.log_place import log_place
 from service.queries.audit import Filter
 from service.runtime.system import cli_actor, now
 
@@ -43,10 +45,11 @@ filter_options = together(
 )
 
 
-def log_of(data: Path) -> Path:
-    log = data / "events.db"
-    if not log.is_file():
-        raise NotFound(f"{log}: there is no log here.")
+def log_of(data: Path) -> LogPlace:
+    """Return the place of a log that is there. It may block. Raise NotFound."""
+    log = log_place(data)
+    if not log.exists():
+        raise NotFound(f"{log.name}: there is no log here.")
     return log
 
 
@@ -59,11 +62,11 @@ async def reading(
     A folder that cannot be written (a copy, a full disk) can be read all the same, with a warning that this is not
     recorded.
     """
-    log, vault = log_of(data), data / "keys.db"
-    store = None
+    log = await asyncio.to_thread(log_of, data)
+    store: CoreEventStore | None = None
     try:
         await asyncio.to_thread(require_continuous, data)
-        store = await SQLiteEventStore.open(log, vault_path=vault)
+        store = await log.open()
         await repeat_erasures(store)
         through = await store.head()
         record = RecordReading(command, filters, after, through, now())
@@ -74,7 +77,7 @@ async def reading(
         if isinstance(error, StoreBusy | StoreNewer):
             raise
         warning(f"the log cannot be written ({str(error).rstrip('.')}), so it is not recorded that it is read now.")
-        store = await SQLiteEventStore.open(log, vault_path=vault, read_only=True)
+        store = await log.open(read_only=True)
         await repeat_erasures_if_writable(store)
         through = await store.head()
     try:

@@ -20,7 +20,7 @@ from service.cli.output import DONE, FAILED, VERIFICATION_FAILED, WRONG_USAGE, O
 from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Runtime
 from service.domain.errors import Unavailable
-from service.domain.times import moment
+from service.domain.texts.times import moment
 from service.queries.read_models import read_models
 from service.runtime.scratch import scratch_folder
 

@@ -16,6 +16,7 @@ last one. Keep it apart from the backups. A restored vault is erased again of al
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -27,8 +28,11 @@ from service.cli.operate.copying import write, write_vault
 from service.cli.operate.following import follow
 from service.cli.output import DONE, Output
 from service.cli.parsing import COUNT, FILE, Options, command
+from service.cli.runtime import Program
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.integrity.continuity import require_continuous
+from service.runtime.hosted_place import HostedPlace
+from service.runtime.settings.settings import Settings
 from service.runtime.system import now
 
 NAME = "docsmith-*Z.tar"
@@ -43,7 +47,7 @@ NAME = "docsmith-*Z.tar"
         "backup /backups --keep 30 --vault /elsewhere/vault.tar",
         "backup /backups/live --follow --vault /elsewhere/vault.tar",
     ],
-    works_alone=True,
+    reads_settings=True,
     at_most_one=[("keep", "follow")],
 )
 @click.argument(
@@ -57,14 +61,21 @@ NAME = "docsmith-*Z.tar"
 )
 @click.option("--keep", type=COUNT, metavar="N", help="of the backups in the folder, delete all but the last N")
 @click.option("--follow", is_flag=True, help="make FILE a folder that is a copy, and keep it one until stopped")
-async def backup(options: Options, output: Output) -> int:
-    """Raises Invalid, Conflict, NotFound."""
-    log_of(options.data)
-    await asyncio.to_thread(
-        require_continuous, options.data
-    )  # a copy of what is left could take the place of a whole one
+async def backup(options: Options, output: Output, _program: Program, read_settings: Callable[[], Settings]) -> int:
+    """Raises Invalid, Conflict, NotFound, BadSettings."""
+    log = await asyncio.to_thread(log_of, options.data)
+    if not log.is_local:
+        raise Conflict(
+            f"The log of {options.data} is in PostgreSQL, and this copies files. Copy it into a folder (docsmith store "
+            "copy) and back that up, or use PostgreSQL's own tools. The repositories of the embedded code host are in "
+            f"{_hosted_at(options.data, read_settings())}: copy that folder there.",
+            code="store_differs",
+        )
+    # a copy of what is left could take the place of a whole one
+    await asyncio.to_thread(require_continuous, options.data)
+    hosted = HostedPlace(options.data, read_settings().instances.hosted_folder).root
     if options.follow:
-        return await follow(options, output)
+        return await follow(options, output, hosted)
     file = _new_file(options.file, now())
     if options.keep is not None and file == options.file:
         raise Invalid(f"{file}: --keep is for a folder of backups; make it first.")
@@ -74,7 +85,7 @@ async def backup(options: Options, output: Output) -> int:
         if one is not None and not one.parent.is_dir():
             raise NotFound(f"There is no folder {one.parent}. Make it first.")
     async with reading(options.data, "backup", {}) as (_, through):
-        manifest = await asyncio.to_thread(write, options.data, file, through, output.progress)
+        manifest = await asyncio.to_thread(write, options.data, hosted, file, through, output.progress)
         if options.vault is not None:  # later than the log: a key is older than the events that need it
             await asyncio.to_thread(write_vault, options.data, options.vault, manifest)
     deleted = _forget_all_but(options.keep, file.parent) if options.keep is not None else []
@@ -92,6 +103,16 @@ async def backup(options: Options, output: Output) -> int:
     }  # fmt: skip
     output.result(value, "\n".join(lines))
     return DONE
+
+
+def _hosted_at(data: Path, settings: Settings) -> str:
+    """Return where the hosted repositories of a log in PostgreSQL are: on every instance, here, or at another one."""
+    place = HostedPlace(data, settings.instances.hosted_folder)
+    if place.is_shared:
+        return f"the shared folder {place.root}"
+    if settings.instances.home or any(place.root.glob("*.git")):
+        return f"{place.root} of this instance, the home"
+    return "the folder hosted in the data folder of the home, another instance"
 
 
 def _new_file(file: Path, at: datetime) -> Path:

@@ -18,6 +18,7 @@ from eventstore import verify as verify_chain
 from eventstore.sqlite.files import LOG_MIGRATIONS, connect_offline, execute_script, scripts, sync_folder
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Archive, Manifest, NotSound, check
 from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
+from service.runtime.hosted_place import HOSTED
 from service.runtime.scratch import BACKUP, VAULT, scratch_folder
 
 PAGE = 2000
@@ -27,8 +28,9 @@ UNFINISHED = re.compile(r"tmp_.*|.*\.lock|lock|\..*\.tmp", re.DOTALL)
 Progress = Callable[[str, int, int], None]
 
 
-def write(data: Path, file: Path, through: int, progress: Progress) -> Manifest:
-    """Write the log of a data folder up to a position, and what else is to be kept of it, into a new tar file.
+def write(data: Path, hosted: Path, file: Path, through: int, progress: Progress) -> Manifest:
+    """Write the log of a data folder up to a position, and what else is to be kept of it, into a new tar file. The
+    repositories of the embedded code host are in ``hosted``, which may be elsewhere.
 
     Raises NotSound: the log is not what it was; then there is no file.
     """
@@ -41,8 +43,8 @@ def write(data: Path, file: Path, through: int, progress: Progress) -> Manifest:
                     archive.add(data / name, name)
             head = copy_log(data / "events.db", work / "events.db", through, progress)
             archive.add(work / "events.db", "events.db")
-            for repository in sorted((data / "hosted").glob("*.git")):
-                _add_repository(archive, repository, data)
+            for repository in sorted(hosted.glob("*.git")):
+                _add_repository(archive, repository)
             manifest = archive.finish(FORMAT, through, head)
         check(work / "backup.tar", FORMAT)
         (work / "backup.tar").rename(file)
@@ -123,15 +125,15 @@ def verified(log: Path, through: int, progress: Progress) -> str:
     return found.hash.hex()
 
 
-def _add_repository(archive: Archive, repository: Path, data: Path) -> None:
+def _add_repository(archive: Archive, repository: Path) -> None:
     """Its branches first, so that all their objects are there; packed ones last of these: they move from loose ones."""
-    objects = repository / "objects"
+    objects, root = repository / "objects", repository.parent
     for file in sorted(files_in(repository, but=objects), key=lambda file: (file.name == "packed-refs", file)):
-        archive.add_if_there(file, file.relative_to(data).as_posix())
+        archive.add_if_there(file, f"{HOSTED}/{file.relative_to(root).as_posix()}")
     done: set[Path] = set()
     while new := [file for file in files_in(objects) if file not in done]:  # again: they may be packed meanwhile
         for file in new:
-            archive.add_if_there(file, file.relative_to(data).as_posix())
+            archive.add_if_there(file, f"{HOSTED}/{file.relative_to(root).as_posix()}")
         done.update(new)
 
 

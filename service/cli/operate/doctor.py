@@ -5,36 +5,47 @@ import importlib.util
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
 
 import click
 
-from eventstore import EventStoreError, damaged_texts, subjects_without_keys
+from eventstore import EventStoreError
 from service.cli.operate.damage import described
-from service.cli.operate.surroundings import Finding, look_around, look_at_settings
+from service.cli.operate.instance_findings import look_at_instances
+from service.cli.operate.surroundings import Finding, Level, look_around, look_at_settings
+from service.cli.operate.wrapping_findings import look_at_wrapping
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
+from service.integrity.log_place import log_place
 from service.ports.docs_source import Source
 from service.ports.model import ModelRequest, UserMessage
+from service.queries.access.keys import list_keys
 from service.queries.incoming import project_with_secret
-from service.queries.keys import list_keys
 from service.queries.organizations import list_organizations
 from service.queries.payments import payment_of, remedy_of
 from service.queries.projects import context_sources, list_projects, source_of
 from service.queries.sites import get_site, list_sites
 from service.retrieval.index.build import is_whole
-from service.runtime.settings import Settings
-from service.runtime.settings_file import BadSettings
+from service.runtime.data_folder import is_data_folder
+from service.runtime.settings.settings import Settings
+from service.runtime.settings.settings_file import BadSettings
 from service.runtime.system import now
-from service.views.keys import KeyView
+from service.views.access.keys import KeyView
 from service.views.projects import ProjectView
 
 REACH_SECONDS = 20.0
 """For a repository to answer."""
 ASK_SECONDS = 60.0
+SOON = timedelta(days=14)
+"""For people to change the key of a website's pages."""
 RECENT = 100_000
 """Events whose keys are looked for: the newest are those that an old vault lacks."""
+_CONCERNS: dict[str, tuple[Level, str]] = {
+    "rights": ("note", "docsmith store roles log   # SQL for an administrator of the database"),
+    "cluster": ("wrong", "docsmith vault wrap   # or DOCSMITH_VAULT on another server"),
+}
 SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -55,7 +66,7 @@ async def examine(options: Options, output: Output, program: Program, read_setti
         findings.append(Finding("settings", "wrong", str(error), "docsmith config check"))
     else:
         findings += await asyncio.to_thread(lambda: list(look_at_settings(options.data, settings)))
-        if any((options.data / name).exists() for name in ("events.db", "views.db", "checkpoints.jsonl", "hosted")):
+        if is_data_folder(options.data):
             findings += await _opened(options, program, settings)
     wrong = [finding for finding in findings if finding.level == "wrong"]
     output.result(
@@ -94,6 +105,10 @@ async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[F
         yield Finding(
             "project", "wrong", "There is none.", "docsmith project create --name NAME --repository URL --domain DOMAIN"
         )
+    if not log_place(runtime.data).is_local:
+        async with runtime.join() as instances:
+            for finding in look_at_instances(instances.others(), runtime.hosted_place, projects):
+                yield finding
     for finding in _look_at_keys(await list_keys(runtime.views), projects):
         yield finding
     for project in projects:
@@ -137,22 +152,24 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
             "sudo timedatectl set-ntp true",
         )  # fmt: skip
     after = (last[0].position if last else 0) - RECENT
-    lost = await asyncio.to_thread(
-        subjects_without_keys, runtime.data / "events.db", runtime.data / "keys.db", after=max(after, 0)
-    )
+    place = log_place(runtime.data)
+    lost = await asyncio.to_thread(place.subjects_without_keys, after=max(after, 0))
     if lost:
         yield Finding(
             "keys", "note", f"The vault is older than the log, and cannot decrypt {named(lost)}.",
             f"docsmith restore BACKUP --vault NEWER_VAULT --data {runtime.data}-2",
         )  # fmt: skip
-    damaged = await asyncio.to_thread(
-        damaged_texts, runtime.data / "events.db", runtime.data / "keys.db", after=max(after, 0)
-    )
+    damaged = await asyncio.to_thread(place.damaged_texts, after=max(after, 0))
     if damaged:
         yield Finding(
             "texts", "wrong", f"Damaged, so their texts cannot be read: events {named([str(one) for one in damaged])}.",
             f"docsmith restore BACKUP --vault VAULT --data {runtime.data}-2   # if the backup still has them",
         )  # fmt: skip
+    for concern in await asyncio.to_thread(place.concerns):
+        level, mend = _CONCERNS[concern.kind]
+        yield Finding(concern.kind, level, concern.says, mend)
+    for finding in await asyncio.to_thread(lambda: list(look_at_wrapping(place, runtime.settings.vault, now()))):
+        yield finding
     for status in runtime.views.status():
         if status.failed is not None or status.lag:
             says = status.failed or f"It is {status.lag} events behind."
@@ -174,6 +191,10 @@ def _look_at_keys(keys: list[KeyView], projects: list[ProjectView]) -> list[Find
         if key.use == "open":
             mend = f"docsmith key update {key.id} --origin https://YOUR.SITE"
             found.append(Finding("key", "note", f"Every website may use {key.name!r} (…{key.last_four}).", mend))
+        if key.use == "browser" and _ends_soon(key):
+            says = f"Pages with the key {key.name!r} (…{key.last_four}) cannot ask from {key.expires_at} on."
+            mend = f"docsmith key create --kind assistant --domain {key.domains[0]} --origin '{key.allowed_origins[0]}'"
+            found.append(Finding("key", "note", says, mend))
         if key.use == "browser" and not key.reader_tokens:
             says = f"Pages may use {key.name!r} (…{key.last_four}) without a reader token, and so may copies of it."
             found.append(Finding("key", "note", says, f"docsmith key update {key.id} --reader-tokens"))
@@ -181,6 +202,11 @@ def _look_at_keys(keys: list[KeyView], projects: list[ProjectView]) -> list[Find
             says = f"The admin key {key.name!r} (…{key.last_four}) never expires."
             found.append(Finding("key", "note", says, "docsmith key create --kind admin --expires-days 90"))
     return found
+
+
+def _ends_soon(key: KeyView) -> bool:
+    """Return whether pages need another key soon."""
+    return key.expires_at is not None and datetime.fromisoformat(key.expires_at) < now() + SOON
 
 
 async def _look_at_code_host(runtime: Runtime, project: ProjectView) -> AsyncIterator[Finding]:
@@ -220,7 +246,10 @@ async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncItera
 
 
 async def _look_at_repository(runtime: Runtime, project: ProjectView) -> Finding:
-    name, hosted = f"project {project.name}", runtime.data / "hosted" / f"{project.id}.git"
+    name, place = f"project {project.name}", runtime.hosted_place
+    if project.code_host == "local" and not place.is_here:
+        return Finding(name, "ok", "Its repository is on the instance that is home to the embedded code host.")
+    hosted = place.root / f"{project.id}.git"
     try:
         async with asyncio.timeout(REACH_SECONDS):
             if project.code_host != "local":

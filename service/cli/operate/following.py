@@ -51,6 +51,7 @@ from service.cli.output import DONE, VERIFICATION_FAILED, Output
 from service.cli.parsing import Options
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
+from service.runtime.hosted_place import HOSTED
 from service.runtime.system import now
 
 LOCK = "follow.lock"
@@ -72,8 +73,8 @@ _Signature = tuple[int, int, int]
 """A file's inode, size and time of change: another one when it is written, or put in place of an older one."""
 
 
-async def follow(options: Options, output: Output) -> int:
-    """Until SIGTERM or SIGINT.
+async def follow(options: Options, output: Output, hosted: Path) -> int:
+    """Until SIGTERM or SIGINT. ``hosted``: the folder of the embedded code host's repositories.
 
     Raises Invalid, Conflict, OSError, StoreUnavailable and its kinds.
     """
@@ -85,7 +86,7 @@ async def follow(options: Options, output: Output) -> int:
     folder: Path = options.file
     _look_at_places(options.data, folder, options.vault)
     os.umask(0o077)
-    with _Copy(options.data, folder, options.vault) as copy:
+    with _Copy(options.data, folder, options.vault, hosted) as copy:
         output.line(f"{folder}: a copy of {options.data}, from position {copy.position} on")
         while True:
             began, is_last = time.monotonic(), stopped.is_set()
@@ -107,11 +108,11 @@ async def follow(options: Options, output: Output) -> int:
 class _Copy:
     """The folder, while this process alone writes it. Its methods block, and are called from one thread at a time."""
 
-    def __init__(self, data: Path, folder: Path, vault: Path | None) -> None:
+    def __init__(self, data: Path, folder: Path, vault: Path | None, hosted: Path) -> None:
         self._data, self._folder, self._vault = data, folder, vault
         self._close = ExitStack()
         self._log_seen = self._vault_seen = -1
-        self._mirror, self._repositories_due = _Mirror(data / "hosted", folder / "hosted"), 0.0
+        self._mirror, self._repositories_due = _Mirror(hosted, folder / HOSTED), 0.0
 
     def __enter__(self) -> "_Copy":
         with ExitStack() as undo:

@@ -35,10 +35,15 @@ class _Told(Struct):
     "health",
     more="It asks /readyz, where the service of the data folder listens, or at --url; exits with 1 when something "
     f"is not ready, or there is no answer within {ANSWER_SECONDS:g} seconds.",
-    examples=["health", "health --url http://127.0.0.1:8080 --json"],
+    examples=["health", "health --url http://127.0.0.1:8080 --json", "health --requests"],
     works_alone=True,
 )
 @click.option("--url", help="where to ask, instead of the service of the data folder")
+@click.option(
+    "--requests",
+    is_flag=True,
+    help="ask /readyz/requests: whether a proxy should send requests there, though something may be wrong",
+)
 async def health(options: Options, output: Output) -> int:
     """Print whether the service is ready. Raise Unavailable when none answers, or none can be found."""
     url = options.url
@@ -48,7 +53,7 @@ async def health(options: Options, output: Output) -> int:
         raise Unavailable(f"No service has the data folder {options.data}, or it is only just starting.")
     url = reachable(url.rstrip("/"))
     try:
-        found = await asyncio.to_thread(_ask, url)
+        found = await asyncio.to_thread(_ask, url, "/readyz/requests" if options.requests else "/readyz")
     except msgspec.MsgspecError:
         raise Unavailable(f"What answers at {url} is no Docsmith.") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -60,7 +65,7 @@ async def health(options: Options, output: Output) -> int:
     return DONE if found.ready else FAILED
 
 
-def _ask(url: str) -> Health:
+def _ask(url: str, path: str) -> Health:
     """Raises OSError, HTTPException, MsgspecError, and ValueError for what is no address."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -68,7 +73,7 @@ def _ask(url: str) -> Health:
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname, parts.port, timeout=ANSWER_SECONDS)
     try:
-        connection.request("GET", f"{parts.path}/readyz")
+        connection.request("GET", f"{parts.path}{path}")
         answer = connection.getresponse()
         health = msgspec.json.decode(answer.read(MOST_BYTES), type=_Told)
     finally:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from service.cli.runtime import is_served
 from service.runtime.data_folder import OTHERS, is_copy, open_to_others, other_thing_in
 from service.runtime.scratch import VAULT, leftovers_beside
-from service.runtime.settings import Settings
+from service.runtime.settings.settings import Settings
 
 Level = Literal["ok", "note", "wrong"]
 

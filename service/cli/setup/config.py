@@ -10,9 +10,9 @@ from service.cli.output import DONE, FAILED, Output, table
 from service.cli.parsing import Group, Options
 from service.cli.runtime import Program
 from service.domain.errors import ServiceError
-from service.runtime.settings import Settings
-from service.runtime.settings_file import load_settings, read_settings
-from service.runtime.settings_shown import masked, written
+from service.runtime.settings.settings import Settings
+from service.runtime.settings.settings_file import load_settings, read_settings
+from service.runtime.settings.settings_shown import masked, written
 
 USUAL_FILE = Path("docsmith.toml")
 
@@ -62,8 +62,8 @@ async def check(options: Options, output: Output, program: Program, _read: objec
 
 @config.command(
     "show",
-    does="show each setting in effect, and where it comes from",
-    more="Values that look like a secret are not shown.",
+    does="show each setting in effect, where it comes from, and where the log is",
+    more="Values that look like a secret are not shown, and of the address of a database only its host and its name.",
     examples=["config show", "config show --changed --json"],
     reads_settings=True,
 )
@@ -75,5 +75,21 @@ async def show(options: Options, output: Output, _program: Program, _read: objec
     if options.changed:
         values = [one for one in values if one.origin != "default"]
     rows = [(one.name, written(one.value), one.origin) for one in values]
-    output.result({"settings": values}, table(("SETTING", "VALUE", "FROM"), rows))
+    where, says = _log_of(options)
+    output.result({"settings": values, "log": where}, f"{table(('SETTING', 'VALUE', 'FROM'), rows)}\n\n{says}")
     return DONE
+
+
+def _log_of(options: Options) -> tuple[dict[str, str], str]:
+    """Return where the log and its vault are, and a sentence of it; or why that is not known."""
+    from service.integrity.log_place import STORE, VAULT, log_place  # late: every command imports this module
+
+    try:
+        place = log_place(options.data)
+    except ServiceError as error:
+        return {"problem": str(error)}, str(error)
+    where = {"store": "files" if place.is_local else "postgresql", "log": place.name, "vault": place.vault_name}
+    if place.is_local:
+        return where, f"The log is in {place.name}, its vault in {place.vault_name}."
+    says = f"The log is in PostgreSQL at {place.name} ({STORE}), its vault at {place.vault_name} ({VAULT})."
+    return where, says

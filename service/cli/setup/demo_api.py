@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from service.domain.errors import ServiceError
 from service.markup.suggestions import BEGIN, END
-from service.views.jobs import JobView
+from service.views.jobs.jobs import JobView
 from service.views.projects import ProjectView
 
 DATA_MARKS = re.compile(r"</?data [0-9a-f]+>")

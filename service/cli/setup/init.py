@@ -7,10 +7,10 @@ import click
 import msgspec
 
 from service.cli.output import DONE, Output
-from service.cli.parsing import Options, command
+from service.cli.parsing import FILE, Options, command
 from service.cli.setup.recipes import DATA, filled, recipe
-from service.domain.errors import Conflict
-from service.runtime.settings import Settings
+from service.domain.errors import Conflict, Invalid
+from service.runtime.settings.settings import Settings
 from service.runtime.system import program_file
 
 ABOUT = {
@@ -24,12 +24,20 @@ ABOUT = {
     "network": "Addresses that the service may call.",
     "webhooks": "Messages to other services when a job changes.",
     "hosted": "The embedded code host.",
+    "instances": "One of several instances of a log in PostgreSQL.",
+    "vault": "A wrapped vault in PostgreSQL: when its wrapping key is replaced and destroyed.",
     "index": "How repositories and websites are checked for changes.",
     "search": "Search by meaning, beside words.",
     "log": "Log lines on standard error.",
     "metrics": "/metrics, for Prometheus.",
 }  # fmt: skip
 
+
+KINDS = (
+    "systemd", "systemd_socket", "systemd_backup", "systemd_follow", "container", "grafana", "alerts",
+    "compose", "kubernetes",
+)  # fmt: skip
+"""The options that exclude each other."""
 
 PRINTED = {
     "systemd_socket": "docsmith.socket",
@@ -42,16 +50,18 @@ PRINTED = {
 
 @command(
     "init",
-    more="Nothing that is there is overwritten. The options print other files instead, on standard output.",
+    more="Nothing that is there is overwritten. Most options print another file instead, on standard output; --compose "
+    "and --kubernetes write a folder that runs several instances, with new passwords in files of its own.",
     examples=[
         "init",
         "init --systemd > docsmith.service",
         "init --systemd-socket > docsmith.socket",
         "init --grafana > dashboard.json",
+        "init --compose --to /srv/docsmith",
     ],
     works_alone=True,
     writes_for_others=True,
-    at_most_one=[("systemd", "systemd_socket", "systemd_backup", "systemd_follow", "container", "grafana", "alerts")],
+    at_most_one=[KINDS],
 )
 @click.option("--systemd", is_flag=True, help="print a unit file for systemd")
 @click.option("--systemd-socket", is_flag=True, help="print a socket file for systemd, beside the unit")
@@ -60,8 +70,15 @@ PRINTED = {
 @click.option("--container", is_flag=True, help="print a recipe for a container")
 @click.option("--grafana", is_flag=True, help="print a dashboard for Grafana")
 @click.option("--alerts", is_flag=True, help="print alert rules for Prometheus")
+@click.option("--compose", is_flag=True, help="write files for Docker Compose: PostgreSQL, three instances, a proxy")
+@click.option("--kubernetes", is_flag=True, help="write manifests for Kubernetes: PostgreSQL, three instances")
+@click.option("--to", type=FILE, metavar="DIR", help="the folder to write, with --compose or --kubernetes")
 async def init(options: Options, output: Output) -> int:
-    """Raises Conflict: there is a file already."""
+    """Raises Conflict: there is a file or a folder already."""
+    if options.compose or options.kubernetes:
+        return _write_deployment(options, output)
+    if options.to is not None:
+        raise Invalid("--to is for --compose and --kubernetes: name a settings file with --config FILE.")
     printed = _printed(options)
     if printed is not None:
         output.result({"text": printed}, printed.rstrip("\n"))
@@ -73,6 +90,16 @@ async def init(options: Options, output: Output) -> int:
     except FileExistsError:
         raise Conflict(f"{file} is there already, and stays as it is; name another one with --config FILE.") from None
     output.result({"file": str(file)}, f"wrote {file}; next: docsmith config check")
+    return DONE
+
+
+def _write_deployment(options: Options, output: Output) -> int:
+    from service.cli.setup.deployments import COMPOSE, KUBERNETES, write_deployment  # late: others do without
+
+    deployment = COMPOSE if options.compose else KUBERNETES
+    folder: Path = options.to or deployment.made
+    files = write_deployment(deployment, folder, str(program_file() or "dist/docsmith"))
+    output.result({"folder": str(folder), "files": files}, f"wrote {folder}; {deployment.next_steps}")
     return DONE
 
 

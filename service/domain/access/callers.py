@@ -15,6 +15,8 @@ MAX_ADDRESS_CHARACTERS = 45
 """Length of the longest way to write an IPv6 address, with an IPv4 one at its end."""
 MAX_IN_MEMORY = 4096
 """Addresses that are kept as they were read: a caller sends many requests from one."""
+MAX_ORIGIN_CHARACTERS = 300
+"""Limit for an origin that a browser sends; a host has at most 253."""
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -92,7 +94,7 @@ def checked_origins(texts: Iterable[str]) -> tuple[str, ...]:
 
 def is_origin_allowed(origin: str, allowed: Iterable[str]) -> bool:
     """Return whether one of ``checked_origins`` covers what a browser sent; never for ``null`` or no origin."""
-    if len(origin) > 300:
+    if len(origin) > MAX_ORIGIN_CHARACTERS:
         return False
     origin = origin.lower()
     for pattern in allowed:

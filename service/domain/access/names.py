@@ -32,10 +32,16 @@ class Names(Struct, frozen=True):
 
     def may_sign_in(self, host: str) -> bool:
         """Return whether a browser that shows this host keeps what it sends to itself: by https, or on its machine."""
-        name = name_of(host)
-        if name is None:
+        found = _HOST.fullmatch(host)
+        if found is None:
             return False
-        return is_local(name) or (self.public_url.startswith("https://") and name == _host_of(self.public_url))
+        name, port = found[1].lower(), found[2]
+        if is_local(name):
+            return True
+        public = urlsplit(self.public_url)
+        # A proxy may leave the port out; one that is given and is another's may be plain http.
+        is_there = port is None or int(port) == (public.port or 443)
+        return public.scheme == "https" and name == _host_of(self.public_url) and is_there
 
 
 def name_of(host: str) -> str | None:

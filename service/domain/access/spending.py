@@ -29,6 +29,10 @@ class CostBounds(Struct, frozen=True):
         bounds = [bound for bound in (self.site, self.public if is_public else 0.0) if bound]
         return min(bounds, default=0.0)
 
+    def within(self, own: float) -> "CostBounds":
+        """Return these bounds for a site whose owner has set one, too; 0 for none. The lower one counts."""
+        return replace(self, site=min(bound for bound in (self.site or own, own or self.site)))
+
 
 class CostBoundReached(ServiceError):
     """The day's money is spent, or reserved by replies under way."""

@@ -3,10 +3,10 @@
 Every accepted request is one event, in one stream for all: the writer of the next one has seen all before it. So the
 windows hold across processes, and an auditor can count again.
 
-Searches and reader tokens are counted in memory only. A search records nothing else, takes about a millisecond, and may
-be made with each key that a reader presses: an event of each would cost more than the search, and would be most of the
-log. Their windows are of a minute, so a restart frees no more than that minute; each process that serves the log has
-its own windows.
+Searches and reader tokens are in no event. A search records nothing else, takes about a millisecond, and may be made
+with each key that a reader presses: an event of each would cost more than the search, and would be most of the log. So
+one instance counts them in memory, and several in a table that they share. Their windows are of a minute, so a restart
+of the one, or of the table's server, frees no more than that minute.
 """
 
 from array import array
@@ -103,7 +103,7 @@ class TokenRequest(Struct, frozen=True):
 
 
 Brief = SearchRequest | TokenRequest
-"""Counted in memory alone."""
+"""Counted in memory, or in a table that instances share."""
 Counted = RequestAccepted | Brief
 
 
@@ -122,6 +122,8 @@ class Limits(Struct, frozen=True):
     public_site: int = 1_000
     public_address: int = 60
     public_searches: int = 600
+    proof_hour: int = 60
+    """No window: questions or reader tokens of a site in an hour, beyond which its usual rate is looked at."""
 
     def of(self, scope: Scope) -> int:
         match scope:
@@ -164,30 +166,56 @@ class Standing(Struct, frozen=True):
     """Until the oldest counted request leaves the window, and with it one more fits; the whole window when none is."""
 
 
+_MOST = 2**32 - 1
+
+
 class _Window:
-    """The times of one caller's requests, in milliseconds, oldest first."""
+    """The times of one caller's requests, in milliseconds, oldest first: four bytes each, counted from ``base``.
 
-    __slots__ = ("start", "times")
+    Four bytes reach 49 days, beyond the longest window.
+    """
 
-    def __init__(self) -> None:
-        self.times = array("q")
-        self.start = 0
+    __slots__ = ("base", "start", "times")
+    base: int
+    times: "array[int]"
+    start: int
+
+    def __init__(self, times: Iterable[int] = ()) -> None:
+        self._keep(sorted(times))
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.base + offset for offset in self.times[self.start :])
+
+    def __getitem__(self, place: int) -> int:
+        """Return the time at a place among those that count."""
+        return self.base + self.times[self.start + place]
 
     def count(self, after: int) -> int:
         """Return how many are later than this; those before are dropped."""
-        self.start = bisect_right(self.times, after, self.start)
+        self.start = bisect_right(self.times, after - self.base, self.start)
         if self.start > 64 and self.start * 2 > len(self.times):
             del self.times[: self.start]
             self.start = 0
         return len(self.times) - self.start
 
     def add(self, time: int) -> None:
-        self.times.insert(bisect_right(self.times, time, self.start), time)
+        if not self.times:
+            self.base, self.start = time, 0
+        if not 0 <= time - self.base <= _MOST:
+            self._keep(sorted((time, *self)))
+        else:
+            self.times.insert(bisect_right(self.times, time - self.base, self.start), time - self.base)
 
     def remove(self, time: int) -> None:
-        place = bisect_right(self.times, time, self.start) - 1
-        if place >= self.start and self.times[place] == time:
+        place = bisect_right(self.times, time - self.base, self.start) - 1
+        if place >= self.start and self.times[place] == time - self.base:
             del self.times[place]
+
+    def _keep(self, times: list[int]) -> None:
+        """Keep times, given oldest first, but for those that the newest puts out of every window."""
+        self.base = max(times[0], times[-1] - LONGEST_WINDOW_SECONDS * 1000) if times else 0
+        self.times = array("I", (time - self.base for time in times if time >= self.base))
+        self.start = 0
 
 
 class Usage:
@@ -206,11 +234,11 @@ class Usage:
 
     def is_limited(self, request: Counted) -> bool:
         """Return whether any limit applies to the request."""
-        return next(self._scopes(request), None) is not None
+        return next(self.scopes_of(request), None) is not None
 
     def standings(self, request: Counted, now: int) -> list[Standing]:
         """Return the use of each limited scope of a request, whether the request is counted already or not."""
-        return [self._standing(scope, caller, now) for scope, caller in self._scopes(request)]
+        return [self._standing(scope, caller, now) for scope, caller in self.scopes_of(request)]
 
     def refusal(self, request: Counted, now: int) -> Standing | None:
         """The scope that has no room for one more, or None: there is room in all. Of several, that which frees last."""
@@ -220,7 +248,7 @@ class Usage:
     def add(self, request: Counted) -> None:
         """Count a request; ``withdraw`` it should it not be recorded after all."""
         time = milliseconds(request.accepted_at)
-        for scope, caller in self._scopes(request):
+        for scope, caller in self.scopes_of(request):
             windows = self._windows[scope]
             self._let_go(windows, time - WINDOW_SECONDS[scope] * 1000)
             window = windows.get(caller)
@@ -233,12 +261,12 @@ class Usage:
     def add_of_key(self, key_id: str, times: Iterable[int]) -> None:
         """Count requests to the assistant, of which all other windows are over: their times in milliseconds."""
         if self._limits.assistant_key > 0:
-            window = self._windows["assistant-key"].setdefault(key_id, _Window())
-            window.times = array("q", sorted((*window.times, *times)))
+            windows = self._windows["assistant-key"]
+            windows[key_id] = _Window((*windows.get(key_id, ()), *times))
 
     def withdraw(self, request: Counted) -> None:
         time = milliseconds(request.accepted_at)
-        for scope, caller in self._scopes(request):
+        for scope, caller in self.scopes_of(request):
             window = self._windows[scope].get(caller)
             if window is not None:
                 window.remove(time)
@@ -257,13 +285,13 @@ class Usage:
         count = 0 if window is None else window.count(now - seconds * 1000)
         reset = seconds * 1000
         if window is not None and count:
-            first = window.times[window.start + max(count - limit, 0)]  # more than the limit: it was lowered since
+            first = window[max(count - limit, 0)]  # more than the limit: it was lowered since
             reset = max(first + seconds * 1000 - now, 1)
         return Standing(scope, limit, seconds, max(limit - count, 0), reset)
 
-    def _scopes(self, request: Counted) -> Iterator[tuple[Scope, str]]:
-        """The limited scopes of a request, and who is counted there: in one scope perhaps two, of whom neither may be
-        over the limit.
+    def scopes_of(self, request: Counted) -> Iterator[tuple[Scope, str]]:
+        """Return the limited scopes of a request, and who is counted there: in one scope perhaps two, of whom neither
+        may be over the limit.
         """
         callers: Iterator[tuple[Scope, str]]
         match request:

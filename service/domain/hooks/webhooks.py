@@ -7,6 +7,7 @@ By the Standard Webhooks specification, version 1.0.0
 import base64
 import hashlib
 import hmac
+from collections.abc import Collection
 from datetime import datetime
 from typing import Literal, assert_never, get_args
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ DisablingReason = Literal["gone", "failing"]
 
 MAX_URL_CHARACTERS = 2000
 SECRET_PREFIX = "whsec_"  # noqa: S105  (not a secret)
+MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
 SECRET_BYTES = 32
 """Length of a new secret. The specification allows 24 to 64 bytes; GitLab accepts 32 only."""
 
@@ -40,6 +42,12 @@ class WebhookCreated(Event, frozen=True, tag="webhook-created"):
     """Sealed, since many a URL is a secret itself."""
     secret: PersonalText
     created_at: datetime
+
+
+class WebhookChanged(Event, frozen=True, tag="webhook-changed"):
+    events: tuple[JobEventName, ...]
+    """All that are sent from now on."""
+    changed_at: datetime
 
 
 class WebhookDisabled(Event, frozen=True, tag="webhook-disabled"):
@@ -57,7 +65,7 @@ class WebhookDeleted(Event, frozen=True, tag="webhook-deleted"):
     deleted_at: datetime
 
 
-WebhookEvent = WebhookCreated | WebhookDisabled | WebhookEnabled | WebhookDeleted
+WebhookEvent = WebhookCreated | WebhookChanged | WebhookDisabled | WebhookEnabled | WebhookDeleted
 
 
 class CreateWebhook(Struct, frozen=True):
@@ -67,6 +75,11 @@ class CreateWebhook(Struct, frozen=True):
     url: str
     secret: str
     allow_private: bool
+    now: datetime
+
+
+class ChangeWebhook(Struct, frozen=True):
+    events: tuple[JobEventName, ...]
     now: datetime
 
 
@@ -83,7 +96,7 @@ class DeleteWebhook(Struct, frozen=True):
     now: datetime
 
 
-WebhookCommand = CreateWebhook | DisableWebhook | EnableWebhook | DeleteWebhook
+WebhookCommand = CreateWebhook | ChangeWebhook | DisableWebhook | EnableWebhook | DeleteWebhook
 
 
 class Absent(Struct, frozen=True):
@@ -94,6 +107,7 @@ class Webhook(Struct, frozen=True):
     organization_id: str
     url: str
     secret: str
+    events: tuple[JobEventName, ...]
     disabled: DisablingReason | None = None
 
 
@@ -108,15 +122,16 @@ def decide(command: WebhookCommand, state: WebhookState) -> list[WebhookEvent]:
     """Return the events of a command. Raise NotFound, Conflict (it exists) or Invalid (no event, or its URL)."""
     match command, state:
         case CreateWebhook() as new, Absent():
-            events = tuple(name for name in JOB_EVENT_NAMES if name in new.events)
-            if not events:
-                raise Invalid("A webhook needs at least one event. Choose from " + ", ".join(JOB_EVENT_NAMES) + ".")
+            events = _checked_events(new.events)
             url = checked_url(new.url, allow_private=new.allow_private)
             return [WebhookCreated(new.organization_id, new.project_id, events, url, new.secret, created_at=new.now)]
         case CreateWebhook(), _:
             raise Conflict("This webhook exists already.")
         case _, Absent() | Deleted():
             raise NotFound("Webhook not found. List the webhooks to see their ids.")
+        case ChangeWebhook() as change, Webhook():
+            events = _checked_events(change.events)
+            return [WebhookChanged(events, changed_at=change.now)] if events != state.events else []
         case DisableWebhook(reason=reason, now=now), Webhook(disabled=None):
             return [WebhookDisabled(reason, disabled_at=now)]
         case DisableWebhook(), Webhook():
@@ -131,10 +146,20 @@ def decide(command: WebhookCommand, state: WebhookState) -> list[WebhookEvent]:
             raise AssertionError(command)
 
 
+def _checked_events(events: Collection[JobEventName]) -> tuple[JobEventName, ...]:
+    found = tuple(name for name in JOB_EVENT_NAMES if name in events)
+    if not found:
+        raise Invalid("A webhook needs at least one event. Choose from " + ", ".join(JOB_EVENT_NAMES) + ".")
+    return found
+
+
 def evolve(state: WebhookState, event: WebhookEvent) -> WebhookState:
     match event:
         case WebhookCreated() as made:
-            return Webhook(made.organization_id, made.url, made.secret)
+            return Webhook(made.organization_id, made.url, made.secret, made.events)
+        case WebhookChanged(events=events):
+            assert isinstance(state, Webhook)
+            return replace(state, events=events)
         case WebhookDisabled(reason=reason):
             assert isinstance(state, Webhook)
             return replace(state, disabled=reason)
@@ -181,6 +206,20 @@ def make_secret(random: bytes) -> str:
     if len(random) != SECRET_BYTES:
         raise Invalid(f"A webhook's secret is made from {SECRET_BYTES} bytes.")
     return SECRET_PREFIX + base64.b64encode(random).decode()
+
+
+def checked_secret(secret: str) -> str:
+    """Return a secret that someone else made. Raise Invalid unless it has the specification's form."""
+    try:
+        length = len(base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True))
+    except ValueError:
+        length = 0
+    if not secret.startswith(SECRET_PREFIX) or not MIN_SECRET_BYTES <= length <= MAX_SECRET_BYTES:
+        raise Invalid(
+            f"The webhook's secret is not valid. Write it as {SECRET_PREFIX} and the base64 text of {MIN_SECRET_BYTES}"
+            f" to {MAX_SECRET_BYTES} random bytes."
+        )
+    return secret
 
 
 def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:

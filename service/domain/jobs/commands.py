@@ -263,6 +263,10 @@ class ArchiveJob(Struct, frozen=True):
     now: datetime
 
 
+class UnarchiveJob(Struct, frozen=True):
+    now: datetime
+
+
 class StepBy(Struct, frozen=True):
     """A step by the instance that runs the job: refused once the job has ended or another run of it has begun."""
 
@@ -299,5 +303,6 @@ JobCommand = (
     | RetryJob
     | CancelJob
     | ArchiveJob
+    | UnarchiveJob
     | StepBy
 )

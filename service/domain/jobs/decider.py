@@ -42,6 +42,7 @@ from service.domain.jobs.commands import (
     SetMergeAside,
     StartJob,
     StepBy,
+    UnarchiveJob,
 )
 from service.domain.jobs.events import (
     BaseMerged,
@@ -66,6 +67,7 @@ from service.domain.jobs.events import (
     JobResumed,
     JobStarted,
     JobStatus,
+    JobUnarchived,
     JobWaiting,
     MergeConflict,
     Message,
@@ -143,6 +145,7 @@ __all__ = [
     "JobResumed",
     "JobStarted",
     "JobStatus",
+    "JobUnarchived",
     "JobWaiting",
     "MergeConflict",
     "MergedBase",
@@ -186,6 +189,7 @@ __all__ = [
     "TodoStatus",
     "ToolReturned",
     "TranscriptStep",
+    "UnarchiveJob",
     "Work",
     "WorkFinished",
     "WorkRebased",
@@ -237,6 +241,8 @@ def decide(command: JobCommand, job: Job) -> list[JobEvent]:
             return _cancelled(job, now)
         case ArchiveJob(now=now), _:
             return [] if job.work.archived_at else [JobArchived(now)]
+        case UnarchiveJob(now=now), _:
+            return [JobUnarchived(now)] if job.work.archived_at else []
         case ((AddMessage() | ReceiveComment() | RecordAnswer() | RetryJob()), _):
             return conversation(command, job)
         case ClosePullRequest(), _:
@@ -318,7 +324,7 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return Finished(job.request, job.work, event)
         case JobReopened(), _:
             return Queued(job.request, evolve_work(replace(job.work, deaths=0, setback=None), event))
-        case JobArchived() | PullRequestClosed(), _:  # done by others, no step of the work
+        case JobArchived() | JobUnarchived() | PullRequestClosed(), _:  # done by others, no step of the work
             return replace(job, work=evolve_work(job.work, event))
         case _:
             work = job.work

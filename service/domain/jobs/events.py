@@ -389,6 +389,12 @@ class JobArchived(Event, frozen=True, tag="job-archived"):
     archived_at: datetime
 
 
+class JobUnarchived(Event, frozen=True, tag="job-unarchived"):
+    """Listed again; nothing else is changed."""
+
+    unarchived_at: datetime
+
+
 ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded | ModelReminded
 CommentEvent = CommentIgnored | CommentAnswered
 MergeEvent = BaseMerged | BaseNotMerged | WorkRebased
@@ -397,6 +403,6 @@ DeliveryEvent = Committed | BranchPushed | BranchChanged | PullRequestOpened | P
 """Events of a job's commit, branch and pull request."""
 JobEvent = (
     JobRequested | JobStarted | JobInterrupted | JobWaiting | JobResumed | JobCompleted | JobFailed | JobReopened
-    | RoundStarted | JobArchived | WorkspaceOpened | ContextsOpened | FileChanged | PlanChanged | WorkFinished
-    | ConversationEvent | MergeEvent | DeliveryEvent | CommentEvent
+    | RoundStarted | JobArchived | JobUnarchived | WorkspaceOpened | ContextsOpened | FileChanged | PlanChanged
+    | WorkFinished | ConversationEvent | MergeEvent | DeliveryEvent | CommentEvent
 )  # fmt: skip

@@ -28,6 +28,7 @@ from service.domain.jobs.events import (
     JobRequested,
     JobResumed,
     JobStarted,
+    JobUnarchived,
     JobWaiting,
     MergeEvent,
     MessageAdded,
@@ -77,6 +78,8 @@ def evolve_work(work: Work, event: JobEvent) -> Work:
             return replace(work, review=_reviewed(work.review, event))
         case JobArchived(archived_at=archived_at):
             return replace(work, archived_at=archived_at)
+        case JobUnarchived():
+            return replace(work, archived_at=None)
         case (
             JobRequested() | JobStarted() | JobInterrupted() | JobWaiting() | JobResumed()
             | JobCompleted() | JobFailed()

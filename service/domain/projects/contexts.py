@@ -31,6 +31,8 @@ class ContextRepository(Struct, frozen=True, omit_defaults=True):
     """Its text may be quoted where the pull request is read."""
     internal: bool = False
     """The operator at the terminal lets it be on this machine, or in a private network."""
+    token_id: str = ""
+    """The name under which the vault keeps the token, instead of a variable; never the token."""
 
 
 def checked_contexts(contexts: Sequence[ContextRepository]) -> tuple[ContextRepository, ...]:
@@ -60,7 +62,12 @@ def _checked(context: ContextRepository) -> ContextRepository:
         raise Invalid(
             f"The context repository {name} is a path, which only the operator at the terminal may name. Give its URL."
         )
-    if not is_url and context.token_env:
+    if not is_url and (context.token_env or context.token_id):
         raise Invalid(f"The context repository {name} is on this machine and needs no token. Leave its token out.")
+    if context.token_env and context.token_id:
+        raise Invalid(
+            f"The context repository {name} has one token: the variable's, or the one that the vault keeps. Leave one"
+            " out."
+        )
     ref = checked_ref(context.ref) if context.ref else ""
     return replace(context, repository=repository, ref=ref, token_env=checked_variable(context.token_env))

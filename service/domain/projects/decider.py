@@ -32,6 +32,8 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     contexts: tuple[ContextRepository, ...] = ()
     guarded: bool = False
     token_id: str = ""
+    site_url: str = ""
+    max_cost_usd_day: float = 0.0
 
 
 class ProjectChanged(Event, SettingsChange, frozen=True, tag="project-changed"):

@@ -20,12 +20,14 @@ from service.domain.projects.values import (
     checked_label,
     checked_repository,
     checked_reviewer,
+    checked_site_url,
     checked_variable,
 )
 
 CodeHostKind = Literal["local", "github", "gitlab", "gitea", "website"]
 
 MAX_LABELS = 20
+MAX_COST_USD = 1_000_000
 
 
 class ProjectSettings(Struct, frozen=True):
@@ -57,6 +59,10 @@ class ProjectSettings(Struct, frozen=True):
     """Its servers must have public addresses, since people without access to this machine named them."""
     token_id: str = ""
     """The name under which the vault keeps the token, instead of a variable; never the token."""
+    site_url: str = ""
+    """The address at which the site's pages are published, without a slash at its end; empty where it is not known."""
+    max_cost_usd_day: float = 0.0
+    """The most that replies of its site may cost in a day of UTC, in US dollars; 0 for no bound of its own."""
 
 
 class SettingsChange(Struct, frozen=True):
@@ -77,6 +83,8 @@ class SettingsChange(Struct, frozen=True):
     """All from now on."""
     guarded: bool | None = None
     token_id: str | None = None
+    site_url: str | None = None
+    max_cost_usd_day: float | None = None
 
 
 CHANGEABLE = SettingsChange.__struct_fields__[1:]
@@ -104,7 +112,10 @@ def checked(project: ProjectSettings) -> ProjectSettings:
         labels=tuple(dict.fromkeys(checked_label(label) for label in project.labels)),
         reviewers=tuple(dict.fromkeys(checked_reviewer(reviewer) for reviewer in project.reviewers)),
         contexts=checked_contexts(project.contexts),
+        site_url=checked_site_url(project.site_url),
     )
+    if not 0 <= project.max_cost_usd_day <= MAX_COST_USD:
+        raise Invalid(f"A cost bound is 0 to {MAX_COST_USD:,} US dollars a day; {project.max_cost_usd_day:g} is not.")
     if max(len(project.labels), len(project.reviewers)) > MAX_LABELS:
         raise Invalid(f"A pull request has at most {MAX_LABELS} labels and {MAX_LABELS} reviewers. Leave some out.")
     if bool(project.github_app_id) != bool(project.github_app_key_env):
@@ -134,6 +145,8 @@ def _checked_website(project: ProjectSettings) -> ProjectSettings:
     access = project.api_url or project.git_token_env or project.github_app_id or project.token_id
     if access or project.labels or project.reviewers:
         raise Invalid("A website is read as any visitor reads it: it has no API, no token, no labels and no reviewers.")
+    if project.site_url:
+        raise Invalid("A website has one address. Leave the address of the site out.")
     if project.contexts:
         raise Invalid("A website is read and never changed: no job could use its context repositories.")
     if project.docs_folder:

@@ -64,6 +64,18 @@ def checked_api_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def checked_site_url(url: str) -> str:
+    """Return the address of a published site without its last slash. Raise Invalid when it is not valid."""
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or not url.isprintable() or len(url) > 2000:
+        raise Invalid(f"The address of a site is an https:// URL, such as https://docs.example.com; {url!r} is not.")
+    if "@" in parts.netloc or parts.query or parts.fragment or re.search(r"[\s\"'<>\\]", url):
+        raise Invalid("The address of a site has no credentials, no spaces, no ? and no # in it. Leave them out.")
+    return url.rstrip("/")
+
+
 def checked_app(app_id: str) -> str:
     """Return the number of an App, or its client id: GitHub accepts either. Raise Invalid for others."""
     if app_id and not re.fullmatch(r"[A-Za-z0-9.]{1,40}", app_id):

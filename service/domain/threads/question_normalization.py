@@ -2,7 +2,7 @@
 
 import re
 
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 
 MAX_WORDING_CHARACTERS = 200
 

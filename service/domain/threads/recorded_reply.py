@@ -18,7 +18,9 @@ Resolution = Literal["answered", "unanswered"]
 FinishReason = Literal["stop", "length", "content_filter"]
 """Why the model wrote no more."""
 MAX_RESUMES = 2
-"""How often a reply goes on in another process: each time its model is paid once more."""
+"""How often a reply goes on after a crash of its process: each time its model is paid once more."""
+MAX_HANDOVERS = 8
+"""How often it goes on, besides, after a process that has left it in good order, as each does in an upgrade."""
 Caller = Literal["", "web", "api", "mcp", "terminal"]
 """The kind of client that asked: a page in a browser, a program, an MCP client, or ``docsmith ask``; empty for what was
 asked before this was recorded.
@@ -79,6 +81,8 @@ class ReplyWritten(Event, frozen=True, tag="reply-written"):
     """The model's own words behind the text, with its citations as numbers; None: they are the same."""
     call: CallEnd | None = None
     """The call of the model that ends here."""
+    is_left: bool = False
+    """The process that wrote it stops, and leaves the reply to another one."""
 
 
 class ReplyResumed(Event, frozen=True, tag="reply-resumed"):
@@ -151,6 +155,8 @@ class RecordSources(Struct, frozen=True):
     planned_by: str = ""
     planned: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
+    giver: str = ""
+    """The instance that gives the reply as far as it knows: refused once another goes on with it; empty: any."""
 
 
 class RecordText(Struct, frozen=True):
@@ -159,6 +165,10 @@ class RecordText(Struct, frozen=True):
     thinking: str = ""
     raw: str | None = None
     call: CallEnd | None = None
+    giver: str = ""
+    """As ``RecordSources`` has it."""
+    is_left: bool = False
+    """As ``ReplyWritten`` has it."""
 
 
 class ResumeReply(Struct, frozen=True):
@@ -183,12 +193,16 @@ class CompleteReply(Struct, frozen=True):
     uncited: bool = False
     checks: ReplyChecks | None = None
     first_text_at: datetime | None = None
+    giver: str = ""
+    """As ``RecordSources`` has it."""
 
 
 class StopReply(Struct, frozen=True):
     reply_id: str
     reason: Literal["stopped", "interrupted"]
     now: datetime
+    giver: str = ""
+    """As ``RecordSources`` has it; a reader stops a reply of any instance."""
 
 
 class FailReply(Struct, frozen=True):
@@ -196,6 +210,8 @@ class FailReply(Struct, frozen=True):
     code: str
     message: str
     now: datetime
+    giver: str = ""
+    """As ``RecordSources`` has it."""
 
 
 class LeaveReply(Struct, frozen=True):
@@ -209,7 +225,7 @@ class ReturnToReply(Struct, frozen=True):
 
 
 RecordCommand = RecordSources | RecordText | ResumeReply | CompleteReply | StopReply | FailReply
-"""Recorded only while the reply is under way."""
+"""Recorded only while the reply is under way, and only of the instance that gives it."""
 ReplyCommand = RecordCommand | LeaveReply | ReturnToReply
 
 
@@ -232,12 +248,18 @@ class Reply(Struct, frozen=True):
     """Whether a reader has come back for it."""
     resumes: int = 0
     """How often it went on in another process."""
+    handovers: int = 0
+    """How many of these times it had been left in good order."""
+    is_left: bool = False
+    """It waits for another process since then."""
     ended_at: datetime | None = None
     feedback: Feedback | None = None
 
 
 def decide(command: ReplyCommand, reply: Reply) -> list[ReplyNews]:
-    """Return the events of a command. Raise Conflict for one that comes after the reply's end."""
+    """Return the events of a command. Raise Conflict for one that comes after the reply's end, or by an instance that
+    does not give it any more.
+    """
     match command:
         case LeaveReply(reply_id=reply_id, now=now):
             return [] if reply.is_undelivered else [ReaderLeft(reply_id, left_at=now)]
@@ -251,16 +273,20 @@ def decide(command: ReplyCommand, reply: Reply) -> list[ReplyNews]:
 
 
 def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
+    if command.giver and command.giver != reply.instance:
+        raise Conflict("Another process goes on with this reply.")
     match command:
         case RecordSources() as new:
             return [SourcesFound(new.reply_id, new.query, new.sources, new.planned_by, new.planned, new.expected)]
         case RecordText(reply_id=reply_id) as new:
-            is_empty = not new.text and not new.thinking and not new.raw and new.call is None
-            return [] if is_empty else [ReplyWritten(reply_id, new.text, new.thinking, new.raw, new.call)]
-        case ResumeReply(reply_id=reply_id, giver=giver, instance=instance, now=now):
-            if reply.instance != giver:
-                raise Conflict("Another process goes on with this reply.")
-            if reply.resumes >= MAX_RESUMES:
+            is_empty = not new.text and not new.thinking and not new.raw and new.call is None and not new.is_left
+            written = ReplyWritten(reply_id, new.text, new.thinking, new.raw, new.call, new.is_left)
+            return [] if is_empty else [written]
+        case ResumeReply(reply_id=reply_id, instance=instance, now=now):
+            may_go_on = (
+                reply.handovers < MAX_HANDOVERS if reply.is_left else (reply.resumes - reply.handovers < MAX_RESUMES)
+            )
+            if not may_go_on:
                 return [ReplyStopped(reply_id, "interrupted", stopped_at=now)]
             return [ReplyResumed(reply_id, instance, reply.resumes + 1, resumed_at=now)]
         case CompleteReply() as done:
@@ -291,10 +317,13 @@ def evolve(reply: Reply, event: ReplyNews) -> Reply:
     match event:
         case SourcesFound(sources=sources):
             return replace(reply, sources=(*reply.sources, *sources))
-        case ReplyWritten(text=text):
-            return replace(reply, text=reply.text + text)
+        case ReplyWritten(text=text, is_left=is_left):
+            return replace(reply, text=reply.text + text, is_left=is_left)
         case ReplyResumed(instance=instance, count=count):
-            return replace(reply, instance=instance, resumes=count, is_undelivered=True)
+            handovers = reply.handovers + reply.is_left
+            return replace(
+                reply, instance=instance, resumes=count, is_undelivered=True, handovers=handovers, is_left=False
+            )
         case ReplyCompleted(text=text, cited=cited, completed_at=at):
             kept = tuple(source for source in reply.sources if source.number in cited)
             return replace(reply, state="completed", text=text, sources=kept, cited=cited, ended_at=at)

@@ -101,6 +101,8 @@ class ReplyBroken(Struct, frozen=True, tag="broken"):
 
     code: str
     message: str
+    goes_on: bool = False
+    """This instance goes down, and another one goes on with the reply: a client that comes back is cut off instead."""
 
 
 ReplyEvent = (

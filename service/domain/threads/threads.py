@@ -10,10 +10,19 @@ from msgspec.structs import replace
 
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import GONE, Event, PersonalText
+from service.domain.model import Usage
 from service.domain.search import SearchFilter
 from service.domain.threads import feedback, recorded_reply
 from service.domain.threads.feedback import GiveFeedback
-from service.domain.threads.recorded_reply import Caller, Reply, ReplyCommand, ReplyNews, ReplyStarted, ReplyStopped
+from service.domain.threads.recorded_reply import (
+    Caller,
+    Reply,
+    ReplyCommand,
+    ReplyCompleted,
+    ReplyNews,
+    ReplyStarted,
+    ReplyStopped,
+)
 from service.domain.threads.turns import Turns
 
 MAX_QUESTION_CHARACTERS = 32_768
@@ -23,6 +32,8 @@ MAX_FP_CHARACTERS = 200
 DEFAULT_PAGE_SIZE = 5
 MAX_PAGE_SIZE = 50
 ANONYMOUS = "anonymous"
+FOUND_NOTHING = "The search found nothing."
+"""The reply on record for a search without results."""
 
 
 class ContextItem(Struct, frozen=True, omit_defaults=True):
@@ -104,7 +115,16 @@ class PostMessage(Struct, frozen=True):
     caller: Caller = ""
 
 
-ThreadCommand = StartThread | PostMessage | ReplyCommand | GiveFeedback
+class RecordEmptySearch(Struct, frozen=True):
+    """A program's search that found nothing: a question that the documentation does not answer.
+
+    Its thread is complete at once. ``start.message.instance`` is empty, so that no process answers it.
+    """
+
+    start: StartThread
+
+
+ThreadCommand = StartThread | PostMessage | RecordEmptySearch | ReplyCommand | GiveFeedback
 
 
 class Turn(Struct, frozen=True):
@@ -177,9 +197,11 @@ def decide(command: ThreadCommand, thread: ThreadState) -> list[ThreadEvent]:
     if isinstance(thread, Absent):
         if isinstance(command, StartThread):
             return _start(command)
+        if isinstance(command, RecordEmptySearch):
+            return _empty_search(command.start)
         raise _no_thread()
     match command:
-        case StartThread():
+        case StartThread() | RecordEmptySearch():
             raise Conflict("This thread exists already.")
         case PostMessage():
             if not may_write(thread, command.domain, command.fp, command.thread_key, key_required=command.key_required):
@@ -204,6 +226,13 @@ def _start(new: StartThread) -> list[ThreadEvent]:
     _check(new.message)
     started = ThreadStarted(new.organization_id, new.project_id, new.domain, new.fp, new.key_digest, new.message.now)
     return [started, *_post(new.message)]
+
+
+def _empty_search(new: StartThread) -> list[ThreadEvent]:
+    done = ReplyCompleted(
+        new.message.reply_id, FOUND_NOTHING, (), "unanswered", "", Usage(cost_usd=0.0), completed_at=new.message.now
+    )
+    return [*_start(new), done]
 
 
 def _no_thread() -> NotFound:

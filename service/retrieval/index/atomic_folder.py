@@ -57,10 +57,26 @@ def seal(folder: Path, known: Mapping[str, str] = {}) -> None:
 
 def sums_of(folder: Path) -> dict[str, str]:
     """Raises OSError and ValueError for what is not sealed."""
-    sums = json.loads((folder / SUMS_FILE).read_text(encoding="utf-8"))
-    if not isinstance(sums, dict) or not sums:
+    return decoded_sums((folder / SUMS_FILE).read_bytes())
+
+
+def decoded_sums(content: bytes) -> dict[str, str]:
+    """Return the sums of a sealed folder's list, by the files' names. Raises ValueError."""
+    sums = json.loads(content)
+    if not isinstance(sums, dict) or not sums or not all(isinstance(sum_, str) for sum_ in sums.values()):
         raise ValueError("no sums")
     return sums
+
+
+def digest_of(folder: Path) -> str:
+    """Return the digest of a sealed folder's list of sums. Raises OSError."""
+    return hashlib.sha256((folder / SUMS_FILE).read_bytes()).hexdigest()
+
+
+def adopt(folder: Path) -> None:
+    """Put a sealed folder that came from elsewhere on the disk for good."""
+    for each in (*folder.rglob("*"), folder):
+        _sync(each)
 
 
 def is_whole(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from threading import Lock
 
 from msgspec import Struct
 
-from service.domain.tokens import tokens_in
+from service.domain.texts.tokens import tokens_in
 from service.ports.search_index import Section
 from service.retrieval.material.boilerplate import Traits, traits_of
 from service.retrieval.material.filling import repeat_key

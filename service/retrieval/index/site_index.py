@@ -23,10 +23,11 @@ from service.domain.errors import Invalid
 from service.domain.search import QueryWord, SearchFilter
 from service.domain.sites import Skipped
 from service.markup.prose import words_of
-from service.ports.search_index import Explanation, Highlights, OtherPages, Page, PageName, SearchResult, Section
+from service.ports.search_index import Explanation, Highlights, OtherPages, Page, PageList, SearchResult, Section
 from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.copies import Copies
 from service.retrieval.index.explaining import explained
+from service.retrieval.index.listing import is_for, list_pages, pages_besides, reader_groups
 from service.retrieval.index.section_cache import IndexSections, ReadSection, SectionCache, read_section
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
@@ -453,9 +454,7 @@ class SiteIndex:
 
     def read_page(self, path: str, readers: Sequence[str] | None) -> Page | None:
         row = self._page_at(path)
-        if row is None:
-            return None
-        if not self._is_for(row.id, readers):
+        if row is None or not self._is_for(row.id, readers):
             return None
         (content,) = self._db.execute("SELECT content FROM pages WHERE id = ?", (row.id,)).fetchone()
         sections = self.sections_of_page(row.id)
@@ -476,14 +475,18 @@ class SiteIndex:
         return self._links
 
     def pages_besides(self, paths: Sequence[str], *, limit: int) -> OtherPages:
-        others, given = "FROM pages WHERE path NOT IN (SELECT value FROM json_each(?))", json.dumps(list(paths))
-        (count,) = self._db.execute(f"SELECT count(*) {others}", (given,)).fetchone()
-        rows = self._db.execute(f"SELECT path, url, title {others} ORDER BY id LIMIT ?", (given, limit))
-        return OtherPages(count, tuple(PageName(*row) for row in rows))
+        return pages_besides(self._db, paths, limit)
+
+    def reader_groups(self) -> list[str]:
+        """Return the groups of readers that pages are restricted to, sorted: the first hundred."""
+        return reader_groups(self._db)
+
+    def list_pages(self, readers: Sequence[str] | None) -> PageList:
+        return list_pages(self._db, readers)
 
     def _is_for(self, page: int, readers: Sequence[str] | None) -> bool:
         (groups,) = self._db.execute("SELECT groups FROM pages WHERE id = ?", (page,)).fetchone()
-        return readers is None or not groups or any(f"\n{group.casefold()}\n" in groups for group in readers)
+        return is_for(groups, readers)
 
     def _pages(self, ids: Sequence[int]) -> dict[int, _PageRow]:
         asked = ",".join(map(str, ids))

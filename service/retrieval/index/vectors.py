@@ -62,7 +62,12 @@ class Vectors:
         have another length, the model has become another one under its name, and they are forgotten.
         """
         encoded = {key: encode(vector) for key, vector in vectors.items()}
-        rows = [(key, vector) for key, vector in encoded.items() if vector is not None]
+        self.add_stored({key: vector for key, vector in encoded.items() if vector is not None})
+        return [key for key, vector in encoded.items() if vector is None]
+
+    def add_stored(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Keep vectors in the form that ``stored`` returns them in."""
+        rows = list(vectors.items())
         with self._lock:
             kept = self._db.execute("SELECT vector FROM vectors LIMIT 1").fetchone()
             self._db.execute("BEGIN IMMEDIATE")
@@ -70,7 +75,16 @@ class Vectors:
                 self._db.execute("DELETE FROM vectors")
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
             self._db.execute("COMMIT")
-        return [key for key, vector in encoded.items() if vector is None]
+
+    def stored(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return those of the vectors that there are, as they are stored."""
+        found: dict[bytes, bytes] = {}
+        for at in range(0, len(hashes), READ_AT_ONCE):
+            part = hashes[at : at + READ_AT_ONCE]
+            marks = ",".join("?" * len(part))
+            with self._lock:
+                found |= dict(self._db.execute(f"SELECT hash, vector FROM vectors WHERE hash IN ({marks})", part))  # noqa: S608
+        return found
 
     def missing(self, hashes: Sequence[bytes]) -> list[bytes]:
         """Return those of the hashes that have no vector, in their order."""

@@ -95,11 +95,6 @@ def traits_of(section: Section) -> Traits:
     )
 
 
-def says_little(section: Section, question: str) -> bool:
-    """Return whether a section would only take the place of another one in a prompt."""
-    return traits_of(section).say_little(question.casefold(), of_history=asks_for_history(question))
-
-
 def _points_elsewhere(heading: str, text: str) -> bool:
     if heading and _POINTERS.fullmatch(heading) and len(_without_links(text)) < SHORT:
         return not has_code(text)

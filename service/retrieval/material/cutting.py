@@ -4,7 +4,7 @@ Code is whole or left out, for half of it would be copied and run. Other blocks 
 first block that is too long (a table, a list) the rows or items that fit are kept.
 """
 
-from service.domain.tokens import tokens_in
+from service.domain.texts.tokens import tokens_in
 from service.markup.blocks import blocks_of
 
 ELLIPSIS = "…"

@@ -14,7 +14,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.domain.tokens import tokens_in
+from service.domain.texts.tokens import tokens_in
 from service.ports.search_index import Section
 from service.retrieval.material.boilerplate import SHORT
 from service.retrieval.material.cutting import beginning

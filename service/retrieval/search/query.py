@@ -31,6 +31,7 @@ from service.ports.search_index import (
     MaterialRequest,
     OtherPages,
     Page,
+    PageList,
     SearchResult,
     Section,
     SiteLinks,
@@ -237,6 +238,17 @@ class SiteIndexes:
 
     async def read_page(self, domain: str, path: str, *, readers: Sequence[str] | None = None) -> Page | None:
         return await self._asked(domain, lambda index: index.read_page(path, readers))
+
+    async def reader_groups(self, domain: str) -> Sequence[str]:
+        return await self._asked(domain, lambda index: index.reader_groups())
+
+    async def list_pages(self, domain: str, *, readers: Sequence[str] | None = None) -> PageList:
+        return await self._asked(domain, lambda index: index.list_pages(readers))
+
+    async def read_pages(
+        self, domain: str, paths: Sequence[str], *, readers: Sequence[str] | None = None
+    ) -> tuple[Page | None, ...]:
+        return await self._asked(domain, lambda index: tuple(index.read_page(path, readers) for path in paths))
 
     async def _until_open(self, domain: str) -> None:
         if (opening := self._opening.get(domain)) is not None:

@@ -7,8 +7,8 @@ from aiohttp import web
 from msgspec import Struct
 
 from service.views.fields import described
-from service.web.api.operations import Answer, Routes
-from service.web.http.app_keys import BEHIND, MODEL_NAMES, READINESS
+from service.web.api.description.operations import Answer, Routes
+from service.web.http.app_keys import BEHIND, MODEL_NAMES, READINESS, REFUSES_REQUESTS
 from service.web.http.problems import RETRY_SECONDS, json_response
 
 READY_EXAMPLE = {
@@ -17,6 +17,7 @@ READY_EXAMPLE = {
     "behind": {"docs.example.com": "behind since 2026-03-01T12:00:00Z: its newest commit is being fetched"},
     "models": {"agent": "builtin/editor", "assistant": "builtin/extractive"},
 }
+GOES_DOWN_EXAMPLE = {"status": "not ready", "reasons": {"service": "it is going down"}}
 NOT_READY_EXAMPLE = READY_EXAMPLE | {"status": "not ready", "reasons": {"job-runner": "this worker has ended"}}
 
 routes = Routes()
@@ -26,6 +27,13 @@ class Health(Struct, frozen=True):
     """The process lives."""
 
     status: Annotated[Literal["ok"], described("Always this.")] = "ok"
+
+
+class RequestReadiness(Struct, frozen=True):
+    """Whether a proxy should send requests here."""
+
+    status: Annotated[Literal["ready", "not ready"], described("`ready` when it should.")]
+    reasons: Annotated[dict[str, str], described("Why it should not; empty when it should.")]
 
 
 class Readiness(Struct, frozen=True):
@@ -70,4 +78,27 @@ async def readyz(request: web.Request) -> web.Response:
     reasons = await request.app[READINESS]()
     body = Readiness("not ready" if reasons else "ready", reasons, request.app[BEHIND](), request.app[MODEL_NAMES])
     headers = {"Retry-After": str(RETRY_SECONDS)} if reasons else None
+    return json_response(body, status=503 if reasons else 200, headers=headers)
+
+
+@routes.operation(
+    "GET",
+    "/readyz/requests",
+    "requestReadiness",
+    "Service",
+    "Check that this instance takes requests",
+    {
+        200: Answer("A proxy should send requests here.", RequestReadiness, example={"status": "ready", "reasons": {}}),
+        503: Answer(
+            "It should send them to other instances; `reasons` says why.", RequestReadiness, example=GOES_DOWN_EXAMPLE
+        ),
+    },
+)
+async def request_readiness(request: web.Request) -> web.Response:
+    """503 for what is wrong with this instance alone. What is away for all of them, such as PostgreSQL, is no reason:
+    reading goes on.
+    """
+    reasons = request.app[REFUSES_REQUESTS]()
+    headers = {"Retry-After": str(RETRY_SECONDS)} if reasons else None
+    body = RequestReadiness("not ready" if reasons else "ready", reasons)
     return json_response(body, status=503 if reasons else 200, headers=headers)

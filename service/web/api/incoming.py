@@ -8,7 +8,7 @@ from functools import partial
 from aiohttp import web
 
 from service.commands.incoming import record_comment_report, record_push
-from service.commands.jobs import close_pull_request
+from service.commands.jobs.jobs import close_pull_request
 from service.domain.errors import NotFound
 from service.domain.hooks.incoming import (
     CommentedThere,

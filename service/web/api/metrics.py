@@ -23,10 +23,12 @@ from service.domain.errors import Forbidden, ServiceError, Unauthorized
 from service.domain.threads.recorded_reply import ReplyCompleted
 from service.ports.bounds import Bound
 from service.ports.model import Model, ModelAround, ModelChunk, ModelEnd, ModelRequest, ModelWaiting
+from service.ports.shared.instances import Instances
 from service.queries.backlog import read_backlog
+from service.runtime.data_folder import LOG
 from service.runtime.system import now
 from service.streams import JOBS, THREADS, decoded
-from service.web.http.client_address import client_address
+from service.web.http.connections.client_address import client_address
 from service.web.http.routes import VISIT, Visit
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -48,8 +50,11 @@ class Metrics:
         data: Path,
         connections: Callable[[], int],
         trouble: Callable[[], str] = lambda: "",
+        *,
+        instances: Instances | None = None,
     ) -> None:
         """``trouble``: why the data folder cannot be written, as one of ``TROUBLES``; empty when it can."""
+        self._instances = instances
         self._store, self._views, self._data, self._connections = store, views, data, connections
         self._trouble = trouble
         registry = self._registry = CollectorRegistry(auto_describe=True)
@@ -168,7 +173,7 @@ class Metrics:
     async def text(self) -> bytes:
         """Raises StoreUnavailable."""
         at, there, head = now(), await read_backlog(self._views), await self._store.head()
-        sizes = await asyncio.to_thread(_sizes, self._data)
+        wal_bytes = await asyncio.to_thread(_size, self._data / f"{LOG}-wal")
         values: dict[str, float] = {
             "jobs_running": there.jobs_running,
             "jobs_waiting": there.jobs_waiting,
@@ -181,7 +186,10 @@ class Metrics:
             "views_lag_events": max((status.lag for status in self._views.status()), default=0),
             "open_connections": self._connections(),
             "tasks": len(asyncio.all_tasks()),
-            **sizes,
+            "instances": 1 + sum(bool(one.url) for one in self._instances.others()) if self._instances else 1,
+            "leads": self._instances is None or self._instances.leads(),
+            "log_bytes": await self._store.size(),
+            "log_wal_bytes": wal_bytes,
         }
         trouble = self._trouble()
         for reason in TROUBLES:
@@ -191,7 +199,7 @@ class Metrics:
         return await asyncio.to_thread(generate_latest, self._registry)
 
 
-TROUBLES = ("disk_full", "read_only", "unreadable", "write_failed")
+TROUBLES = ("disk_full", "read_only", "unreadable", "write_failed", "log_away")
 GAUGES = {
     "jobs_running": "Jobs that are worked on",
     "jobs_waiting": "Jobs that wait for their turn, or for what is away",
@@ -201,11 +209,13 @@ GAUGES = {
     "oldest_index_seconds": "Age of the oldest site's index",
     "webhook_deliveries_waiting": "Deliveries of webhooks that have not arrived yet",
     "log_events": "Events in the log: the height of its chain",
-    "log_bytes": "Size of the log's file",
+    "log_bytes": "Size of the log, where it is kept: a file, or a table with its indexes",
     "log_wal_bytes": "Size of the log's write-ahead file",
     "views_lag_events": "Events that the slowest view has not seen yet",
     "open_connections": "Connections of callers",
     "tasks": "What goes on at once in the event loop",
+    "instances": "Instances that serve the log and are alive, as this one sees it",
+    "leads": "1 while this instance does what only one of them may do",
 }
 
 
@@ -234,10 +244,6 @@ def metrics_routes(metrics: Metrics, token: str, *, anybody: bool) -> list[web.R
         return web.Response(body=await metrics.text(), headers=headers)
 
     return [web.get("/metrics", show)]
-
-
-def _sizes(data: Path) -> dict[str, float]:
-    return {name: _size(data / file) for name, file in (("log_bytes", "events.db"), ("log_wal_bytes", "events.db-wal"))}
 
 
 def _size(file: Path) -> int:

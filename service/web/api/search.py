@@ -11,11 +11,11 @@ from service.domain.threads.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTER
 from service.views.fields import described
 from service.views.projects import ProjectView
 from service.views.search import PageMetadata, PageView, SearchResult, search_result
-from service.web.api.operations import Answer, Routes
-from service.web.api.threads import FilterBody
-from service.web.http.access import site_for, trusted_groups
+from service.web.api.assistant.threads import FilterBody
+from service.web.api.description.operations import Answer, Routes
+from service.web.http.access.access import site_for, trusted_groups
 from service.web.http.app_keys import INDEX
-from service.web.http.limits import count_briefly
+from service.web.http.connections.limits import count_briefly
 from service.web.http.problems import json_response, read_body
 from service.web.http.schemas import NOT_BLANK, WHOLE
 
@@ -129,7 +129,7 @@ async def send_results(request: web.Request, project: ProjectView) -> web.Respon
         raise Invalid("$.pageSize: is a whole number", problems=(("$.pageSize", "is a whole number"),))
     wanted = body.filter or FilterBody()
     allowed = SearchFilter(wanted.version, wanted.language, wanted.tag, trusted_groups(request, wanted.groups))
-    count_briefly(request)
+    await count_briefly(request)
     found = await request.app[INDEX].search(
         project.domain, body.query, limit=int(size), filter=allowed, prefix=body.prefix, highlight=body.highlights
     )
@@ -151,7 +151,7 @@ async def send_results(request: web.Request, project: ProjectView) -> web.Respon
 async def read_page(request: web.Request) -> web.Response:
     project = await site_for(request)
     body = await read_body(request, PageBody, mends_text=True)
-    count_briefly(request)
+    await count_briefly(request)
     groups = trusted_groups(request, body.groups)
     page = await request.app[INDEX].read_page(project.domain, body.path or "/", readers=groups)
     if page is None:

@@ -4,6 +4,8 @@ The requests are those of the assistant's API for who may open the page: a sessi
 Without a script the page searches.
 """
 
+from collections.abc import Mapping, Sequence
+
 from aiohttp import web
 from msgspec import Struct
 
@@ -11,17 +13,19 @@ from service.domain.errors import NotFound, RateLimited
 from service.domain.search import SearchFilter
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 from service.views.projects import ProjectView
-from service.web.api.feedback import record_feedback
-from service.web.api.resumes import send_resumed, stop_answer
+from service.web.api.assistant.feedback import record_feedback
+from service.web.api.assistant.resumes import send_resumed, stop_answer
+from service.web.api.assistant.threads import send_answer
 from service.web.api.search import send_results
-from service.web.api.threads import send_answer
 from service.web.ask.sites import site_to_ask
-from service.web.http.access import KEYLESS
+from service.web.ask.texts import preferred_language, texts_in
+from service.web.http.access.access import KEYLESS, MEMBER_READS, trusted_groups
+from service.web.http.access.people import known_person
 from service.web.http.app_keys import INDEX
-from service.web.http.limits import count_briefly
-from service.web.http.people import known_person
+from service.web.http.connections.limits import count_briefly
 from service.web.http.problems import ACTOR
 from service.web.http.query_params import query_param
+from service.web.http.site_addresses import published_address
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered
 
@@ -44,29 +48,52 @@ class Found(Struct, frozen=True):
 async def show_page(request: web.Request) -> web.Response:
     query = (query_param(request, "q") or "").strip()[:MAX_QUESTION_CHARACTERS]
     project = await site_to_ask(request, counts="search" if query else "")
-    found, problem = await _found(request, project, query) if query else (None, "")
+    language = preferred_language(request.headers.get("Accept-Language", ""))
+    texts = texts_in(language)
+    groups = await _groups(request, project)
+    chosen = [group for group in groups if group in request.query.getall("group", [])]
+    found, problem = await _found(request, project, query, texts, chosen) if query else (None, "")
     html = rendered(
         "ask.html",
         root=way_up(request),
         domain=project.domain,
         name=project.name,
         organization_id="" if request.get(ACTOR) == KEYLESS else project.organization_id,
-        base=project.repository if project.code_host == "website" else "",
+        base=published_address(project),
         person=known_person(request),
+        language=language,
+        texts=texts,
         query=query,
         found=found,
         problem=problem,
+        groups=groups,
+        chosen_groups=chosen,
     )
     return html_response(html, headers=SCRIPTED_HEADERS)
 
 
-async def _found(request: web.Request, project: ProjectView, query: str) -> tuple[list[Found] | None, str]:
+async def _groups(request: web.Request, project: ProjectView) -> Sequence[str]:
+    """Return the groups of readers as whom a member of the organization may ask; none for others."""
+    if MEMBER_READS not in request:
+        return ()
+    try:
+        return await request.app[INDEX].reader_groups(project.domain)
+    except NotFound:  # it is not indexed yet
+        return ()
+
+
+async def _found(
+    request: web.Request, project: ProjectView, query: str, texts: Mapping[str, str], groups: Sequence[str]
+) -> tuple[list[Found] | None, str]:
     """Return the sections for a query, or None and the reason in words."""
     try:
-        count_briefly(request)
-        found = await request.app[INDEX].search(project.domain, query, limit=MAX_RESULTS, filter=SearchFilter())
-    except (NotFound, RateLimited) as error:
-        return None, str(error)
+        await count_briefly(request)
+        allowed = SearchFilter(groups=trusted_groups(request, groups))
+        found = await request.app[INDEX].search(project.domain, query, limit=MAX_RESULTS, filter=allowed)
+    except NotFound:
+        return None, texts["errorUnavailable"]
+    except RateLimited:
+        return None, texts["errorTooMany"]
     return [Found(one.title, one.heading, one.text[:MAX_PASSAGE]) for one in found.sections], ""
 
 

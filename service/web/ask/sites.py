@@ -5,10 +5,10 @@ from typing import Literal
 from aiohttp import web
 
 from service.views.projects import ProjectView
-from service.web.http.access import KEYLESS, PROJECT_DIRECTORY, PUBLIC_SITES, site_not_found
-from service.web.http.hosts import require_same_origin
-from service.web.http.limits import attach_page_quota
-from service.web.http.people import SignedIn, known_person
+from service.web.http.access.access import KEYLESS, MEMBER_READS, PROJECT_DIRECTORY, PUBLIC_SITES, site_not_found
+from service.web.http.access.hosts import require_same_origin
+from service.web.http.access.people import SignedIn, known_person
+from service.web.http.connections.limits import attach_page_quota
 from service.web.http.problems import ACTOR, SignInRequired
 
 Counts = Literal["question", "search", ""]
@@ -34,6 +34,8 @@ async def site_to_ask(request: web.Request, *, counts: Counts = "") -> ProjectVi
                 raise SignInRequired
             raise site_not_found()
         request[ACTOR] = KEYLESS  # also for a person of another organization
+    else:
+        request[MEMBER_READS] = True
     if counts:
         attach_page_quota(request, project, person_id, searches=counts == "search")
     return project

@@ -9,21 +9,22 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.commands.keys import NewKey, change_key, revoke_key
+from service.commands.access.keys import NewKey, change_key, revoke_key
 from service.domain.access.keys import LIFETIMES_DAYS, ChangeKey, KeyKind, KeyScope
 from service.domain.errors import Conflict, Invalid
-from service.queries.keys import key_of, keys_page
+from service.queries.access.keys import key_of, keys_page
 from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.queries.sites import list_organization_sites
 from service.runtime.system import new_id, now
-from service.views.keys import CreatedKeyView
+from service.views.access.keys import CreatedKeyView
 from service.web.api.organization.keys import created_key
+from service.web.dashboard.documentation.widget import mcp_entry_of, tags_of
 from service.web.dashboard.page import dashboard_page, see_other
+from service.web.http.access.hosts import service_address
+from service.web.http.access.people import Member, member, metadata
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.forms import new_id_of, read_form
-from service.web.http.hosts import service_address
-from service.web.http.people import Member, member, metadata
 from service.web.http.query_params import id_cursor
 from service.web.pages.rendering import rendered
 
@@ -66,15 +67,17 @@ async def show_keys(request: web.Request) -> web.Response:
     await wait_for_head(request.app[STORE], request.app[VIEWS])
     cursor = id_cursor(request)
     found = await keys_page(request.app[VIEWS], viewer.organization_id, limit=PAGE_LENGTH, cursor=cursor)
-    return dashboard_page(request, viewer, "keys.html", keys=found.keys, next=found.next_cursor, cursor=cursor or "")
+    return dashboard_page(
+        request, viewer, "access/keys.html", keys=found.keys, next=found.next_cursor, cursor=cursor or ""
+    )
 
 
 @routes.get("/dashboard/{organizationId}/keys/new")
 async def show_form(request: web.Request) -> web.Response:
     viewer = await member(request, "owner")
     kind = "assistant" if request.query.get("kind") == "assistant" else "admin"
-    site = request.query.get("site", "")
-    return await _form(request, viewer, {"kind": kind, "expires": DEFAULT_EXPIRES, f"{SITE}{site}": "true"})
+    site, use = request.query.get("site", ""), "server" if request.query.get("use") == "server" else "browser"
+    return await _form(request, viewer, {"kind": kind, "use": use, "expires": DEFAULT_EXPIRES, f"{SITE}{site}": "true"})
 
 
 @routes.post("/dashboard/{organizationId}/keys")
@@ -89,8 +92,15 @@ async def create(request: web.Request) -> web.Response:
     except Conflict:
         raise Conflict("This key was created before, and is shown only once. Revoke it, and create another.") from None
     examples = await _examples(request, viewer.organization_id, created)
-    tag = _tag(request, created)
-    return dashboard_page(request, viewer, "key_created.html", key=created, examples=examples, scopes=SCOPES, tag=tag)
+    tag, tags, mcp_entry = _tag(request, created), [], ""
+    if tag:
+        tags = tags_of(service_address(request), created.domains[0], created.token)
+    elif created.kind == "assistant":
+        mcp_entry = mcp_entry_of(service_address(request), created.domains[0], created.token)
+    return dashboard_page(
+        request, viewer, "access/key_created.html", key=created, examples=examples, scopes=SCOPES, tag=tag, tags=tags,
+        mcp_entry=mcp_entry,
+    )  # fmt: skip
 
 
 @routes.get("/dashboard/{organizationId}/keys/{keyId:[0-9a-f]{32}}")
@@ -132,7 +142,7 @@ async def _form(request: web.Request, viewer: Member, form: Mapping[str, str], *
     return dashboard_page(
         request,
         viewer,
-        "key_new.html",
+        "access/key_new.html",
         status=400 if error else 200,
         form=form,
         kind=form.get("kind", "admin"),
@@ -155,7 +165,7 @@ async def _key_page(
     }  # fmt: skip
     status = 400 if error else 200
     return dashboard_page(
-        request, viewer, "key.html", status=status, key=key, form=values, error=error, scopes=SCOPES, uses=USES
+        request, viewer, "access/key.html", status=status, key=key, form=values, error=error, scopes=SCOPES, uses=USES
     )
 
 
@@ -224,5 +234,5 @@ def _tag(request: web.Request, key: CreatedKeyView) -> str:
     if key.kind != "assistant" or key.use == "server":
         return ""
     return rendered(
-        "key_tag.html", base=service_address(request), site=json.dumps(key.domains[0]), key=json.dumps(key.token)
+        "access/key_tag.html", base=service_address(request), site=json.dumps(key.domains[0]), key=json.dumps(key.token)
     )

@@ -6,7 +6,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from service.domain.access.members import Role, is_at_least
-from service.web.http.people import Member, SignedIn
+from service.web.http.access.people import Member, SignedIn
 
 
 class Entry(Struct, frozen=True):

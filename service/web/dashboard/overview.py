@@ -6,22 +6,21 @@ from aiohttp import web
 from msgspec import Struct
 
 from eventstore import Views
-from service.queries.gaps import count_unanswered
-from service.queries.organization_jobs import JobFilter, ListedJob, count_organization_jobs, list_organization_jobs
+from service.queries.jobs.organization_jobs import JobFilter, ListedJob, count_organization_jobs, list_organization_jobs
 from service.queries.organizations import get_organization
 from service.queries.overview import last_week, read_overview
 from service.queries.read_models import wait_for_head
+from service.queries.readers.gaps import count_unanswered
 from service.queries.sites import list_organization_sites
 from service.runtime.system import now
 from service.views.overview import MAX_COUNTED
-from service.web.dashboard.page import dashboard_page
-from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.people import SignedIn, member, signed_in
+from service.web.dashboard.operators.health import Condition, read_condition
+from service.web.dashboard.page import dashboard_page, record_read
+from service.web.http.access.people import SignedIn, member, signed_in
+from service.web.http.app_keys import DATA, STORE, VIEWS
 from service.web.pages.html import way_up
 
 SHOWN_JOBS, SHOWN_SITES = 5, 20
-STATES = {"review": "to review", "needs_input": "asks you something"}
-"""Words for states that need someone."""
 
 routes = web.RouteTableDef()
 
@@ -43,7 +42,9 @@ async def show_dashboard(request: web.Request) -> web.Response:
     if len(person.roles) == 1 and "all" not in request.query:
         raise web.HTTPSeeOther(f"{way_up(request)}dashboard/{next(iter(person.roles))}")
     places = await _places(request.app[VIEWS], person)
-    return dashboard_page(request, person, "organization_choice.html", places=places)
+    return dashboard_page(
+        request, person, "organization_choice.html", places=places, condition=await _condition(request, person)
+    )
 
 
 @routes.get("/dashboard/{organizationId}")
@@ -52,6 +53,8 @@ async def show_overview(request: web.Request) -> web.Response:
     views, organization_id = request.app[VIEWS], viewer.organization_id
     await wait_for_head(request.app[STORE], views)
     needing = [job for only in ("needs_input", "review", "failed") for job in await _jobs(views, organization_id, only)]
+    if needing:  # their titles are words of people
+        await record_read(request, viewer, "overview", {})
     sites = await list_organization_sites(views, organization_id)
     return dashboard_page(
         request,
@@ -59,11 +62,16 @@ async def show_overview(request: web.Request) -> web.Response:
         "overview.html",
         overview=await read_overview(views, organization_id, sites, now()),
         most=MAX_COUNTED,
-        words=STATES,
         needing=needing[:SHOWN_JOBS],
         sites=sites[:SHOWN_SITES],
         left_out_sites=max(0, len(sites) - SHOWN_SITES),
+        condition=await _condition(request, viewer.person),
     )
+
+
+async def _condition(request: web.Request, person: SignedIn) -> Condition | None:
+    """Return how the installation is, for those who run it."""
+    return await asyncio.to_thread(read_condition, request.app[DATA]) if person.is_operator else None
 
 
 async def _jobs(views: Views, organization_id: str, only: JobFilter) -> list[ListedJob]:

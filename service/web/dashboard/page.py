@@ -16,13 +16,13 @@ from msgspec import Struct
 
 from service.commands.audit import record_page_read
 from service.ports.bounds import CountBound
-from service.queries.keys import Revocation
+from service.queries.access.keys import Revocation
 from service.runtime.shares import Seats
 from service.web.dashboard.navigation import groups_of
+from service.web.http.access.people import Member, SignedIn, metadata, signed_in
+from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import CLOSING, STORE
 from service.web.http.live import with_keep_alives
-from service.web.http.people import Member, SignedIn, metadata, signed_in
-from service.web.http.revocation import revocation_of
 from service.web.http.routes import VISIT
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered

@@ -2,7 +2,7 @@
 
 from service.web.dashboard import keys, overview, people, start, usage, webhooks
 from service.web.dashboard.agent import job, jobs
-from service.web.dashboard.documentation import projects, site_checks, sites
+from service.web.dashboard.documentation import projects, site_checks, sites, widget
 from service.web.dashboard.operators import audit, health, organizations, settings
 from service.web.dashboard.readers import analytics, gaps, passages, questions
 from service.web.dashboard.signing_in import account, identity_provider, passkeys, sign_in
@@ -31,4 +31,5 @@ MODULES = (
     start,
     usage,
     webhooks,
+    widget,
 )

@@ -2,17 +2,17 @@
 
 from aiohttp import web
 
-from service.commands.people import change_role, remove_member
+from service.commands.access.people import change_role, remove_member
 from service.domain.access.members import ROLES, Role
 from service.domain.access.people import LINK_MINUTES
 from service.domain.errors import Conflict, Invalid, ServiceError
-from service.queries.people import member_of, members_page
-from service.views.people import InvitedView
+from service.queries.access.people import member_of, members_page
+from service.views.access.people import InvitedView
 from service.web.api.organization.people import invited_person, person_with_link
 from service.web.dashboard.page import dashboard_page, see_other
+from service.web.http.access.people import Member, member, metadata, settle, sign_in_link
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.forms import SMALL_FORM_BYTES, read_form
-from service.web.http.people import Member, member, metadata, settle, sign_in_link
 from service.web.http.problems import status_of
 from service.web.http.query_params import id_cursor
 
@@ -102,7 +102,7 @@ async def _page(
     return dashboard_page(
         request,
         viewer,
-        "people.html",
+        "access/people.html",
         status=200 if error is None else status_of(error),
         listed=listed,
         cursor=cursor or "",

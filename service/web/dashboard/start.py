@@ -2,9 +2,9 @@
 
 from aiohttp import web
 
-from service.web.http.access import PUBLIC_SITES
+from service.web.http.access.access import PUBLIC_SITES
+from service.web.http.access.people import known_person
 from service.web.http.app_keys import READINESS
-from service.web.http.people import known_person
 from service.web.pages.assets import find_asset
 from service.web.pages.html import SECURITY_HEADERS, html_page
 

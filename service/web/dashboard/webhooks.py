@@ -14,9 +14,9 @@ from service.queries.webhooks import deliveries_page, delivery_of, get_webhook, 
 from service.runtime.system import new_id
 from service.web.api.organization.webhooks import WebhookBody, created_webhook, deliveries_wanted
 from service.web.dashboard.page import dashboard_page, see_other
+from service.web.http.access.people import Member, member, metadata
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.forms import new_id_of, read_form
-from service.web.http.people import Member, member, metadata
 
 PAGE_LENGTH = 50
 DISABLED = {

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from eventstore import EventStore, Views
-from service.commands.credentials import Admits
+from service.commands.access.credentials import Admits
 from service.commands.guarded_projects import GuardedProjects
 from service.domain.access.spending import CostBounds
 from service.domain.threads.replies import ReplyEvent
@@ -16,25 +17,33 @@ from service.ports.code_host import ComparedChanges
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.ports.shared.shared_secrets import SharedSecrets
 from service.ports.sign_in import IdentityProvider, Passkeys
-from service.queries.gaps import GapReader
-from service.queries.jobs import JobReader
-from service.runtime.settings_shown import ShownSettings
+from service.queries.jobs.jobs import JobReader
+from service.queries.readers.gaps import GapReader
+from service.runtime.settings.settings_shown import ShownSettings
 from service.runtime.uploads import Uploads
 from service.views.projects import ProjectView
 from service.views.sites import IndexingView
-from service.workers.broadcast import Broadcast
+from service.workers.followed_replies import FollowedReplies
 from service.workers.indexing.site_reports import SiteReports
 from service.workers.log_check import LogCheck
-from service.workers.replier import Replier
+from service.workers.replies.broadcast import Broadcast
+from service.workers.replies.replier import Replier
 from service.workers.reproduction import Reproducer
+
+if TYPE_CHECKING:
+    from service.retrieval.search.meaning import Meaning
 
 STORE: web.AppKey[EventStore] = web.AppKey("STORE")
 VIEWS: web.AppKey[Views] = web.AppKey("VIEWS")
+SHARED_SECRETS: web.AppKey[SharedSecrets] = web.AppKey("SHARED_SECRETS")
 INDEX: web.AppKey[SearchIndex] = web.AppKey("INDEX")
 MODELS: web.AppKey[Models] = web.AppKey("MODELS")
 BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
 REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")
+FOLLOWED_REPLIES: web.AppKey[FollowedReplies] = web.AppKey("FOLLOWED_REPLIES")
+"""The replies that other processes give."""
 DOCS_SOURCE: web.AppKey[DocsSource] = web.AppKey("DOCS_SOURCE")
 GAP_READER: web.AppKey[GapReader] = web.AppKey("GAP_READER")
 JOB_READER: web.AppKey[JobReader] = web.AppKey("JOB_READER")
@@ -42,7 +51,12 @@ INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")
 KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
 """A follow-up must carry its thread's key."""
 READINESS: web.AppKey[Callable[[], Awaitable[dict[str, str]]]] = web.AppKey("READINESS")
+REFUSES_REQUESTS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("REFUSES_REQUESTS")
 """What is not ready: name to reason; empty when all is well."""
+INDEX_FOLDER: web.AppKey[Callable[[str, str], Path]] = web.AppKey("INDEX_FOLDER")
+"""The folder of an index, by its site's domain and its name. Raises Invalid."""
+MEANING: "web.AppKey[Meaning | None]" = web.AppKey("MEANING")
+"""The vectors of sections; None unless the settings name an embedding model."""
 BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
 """Sites whose index is older than it should be, and why."""
 INDEXING: web.AppKey[Callable[[str], IndexingView | None]] = web.AppKey("INDEXING")
@@ -71,6 +85,8 @@ PASSKEYS: web.AppKey[Passkeys] = web.AppKey("PASSKEYS")
 IDENTITY_PROVIDER: web.AppKey[IdentityProvider | None] = web.AppKey("IDENTITY_PROVIDER")
 ADMITS: web.AppKey[Admits] = web.AppKey("ADMITS")
 DATA: web.AppKey[Path] = web.AppKey("DATA")
+HOSTED_FOLDER: web.AppKey[Path] = web.AppKey("HOSTED_FOLDER")
+"""Where the embedded code host's repositories are, if they are on this machine."""
 """The data folder."""
 SHOWN_SETTINGS: web.AppKey[ShownSettings] = web.AppKey("SHOWN_SETTINGS")
 """The settings in effect, for operators."""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from aiohttp import web
 
 from eventstore import Metadata
-from service.commands.pull_requests import Verb, require_hosted
+from service.commands.jobs.pull_requests import Verb, require_hosted
 from service.ports.bounds import CountBound
 from service.ports.code_host import HostedPullRequests, PullRequestPage
-from service.queries.jobs import ReadJob
+from service.queries.jobs.jobs import ReadJob
 from service.runtime.shares import Shares
 from service.runtime.system import now
 from service.views.projects import ProjectView

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from service.queries.keys import Revocation
+from service.queries.access.keys import Revocation
 
 T = TypeVar("T")
 

@@ -19,6 +19,7 @@ from multidict import istr
 
 from eventstore import Metadata, OutcomeUnknown, StoreUnavailable, WrongExpectedVersion
 from service.domain.access.idempotency import KeyReused
+from service.domain.access.proof_of_work import Challenge, ProofRequired
 from service.domain.errors import (
     OUT_OF_DESCRIPTORS,
     BodyBroken,
@@ -36,10 +37,10 @@ from service.domain.errors import (
 )
 from service.runtime.content_coding import unpacked
 from service.views.fields import Reference, described
+from service.web.http.access.hosts import is_page
+from service.web.http.answers.security_headers import PLAIN_HEADERS
 from service.web.http.half_pairs import without_half_pairs
-from service.web.http.hosts import is_page
 from service.web.http.routes import route_of
-from service.web.http.security_headers import PLAIN_HEADERS
 
 log = structlog.get_logger()
 
@@ -141,10 +142,14 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True, rename="camel"):
     errors: Annotated[
         tuple[FieldProblem, ...], described("The problems with their places; left out when there are none.")
     ] = ()
+    challenge: Annotated[
+        Challenge | None, described("Work to do first, where the code is `proof_required`; left out elsewhere.")
+    ] = None
 
 
 STATUS |= {BodyTooSlow: 408, BodyTooLarge: 413, UnsupportedMediaType: 415}
 
+UNAVAILABLE_SENTENCE = "The service cannot do this right now; try again."
 OUTCOME_UNKNOWN = "outcome_unknown"
 OUTCOME_UNKNOWN_SENTENCE = (
     "It is not known whether this was recorded. Look before you send it again, or use an Idempotency-Key."
@@ -184,7 +189,12 @@ def _reads_pages(request: web.Request) -> bool:
 
 
 def encoded_problem(
-    status: int, code: str, detail: str, request_id: str, errors: tuple[tuple[str, str], ...] = ()
+    status: int,
+    code: str,
+    detail: str,
+    request_id: str,
+    errors: tuple[tuple[str, str], ...] = (),
+    challenge: Challenge | None = None,
 ) -> bytes:
     details = ProblemDetails(
         type=f"/docs/errors/{code}",
@@ -195,6 +205,7 @@ def encoded_problem(
         error=detail,
         request_id=request_id,
         errors=tuple(FieldProblem(path, message) for path, message in errors),
+        challenge=challenge,
     )
     return msgspec.json.encode(details)
 
@@ -231,7 +242,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         log.warning("store unavailable", path=route_of(request), kind=type(error).__name__)
         if isinstance(error, OutcomeUnknown):
             return problem(request, 503, OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_SENTENCE)
-        return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
+        return problem(request, 503, "unavailable", UNAVAILABLE_SENTENCE)
     except ConnectionResetError:
         raise
     except Exception as error:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
@@ -243,7 +254,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         if _begun(request):
             raise
         if is_short:
-            return problem(request, 503, "unavailable", "The service cannot do this right now; try again.")
+            return problem(request, 503, "unavailable", UNAVAILABLE_SENTENCE)
         return problem(request, 500, "internal", "Something went wrong on our side; it has been logged.")
 
 
@@ -257,6 +268,10 @@ def _of_service_error(request: web.Request, error: ServiceError) -> web.Response
     headers: dict[str, str] = {}
     if isinstance(error, SignInRequired):
         return _to_sign_in(request, error)
+    if isinstance(error, ProofRequired):
+        status, request_id = status_of(error), request.get(REQUEST_ID, "")
+        body = encoded_problem(status, error.code, str(error), request_id, challenge=error.challenge)
+        return web.Response(status=status, body=body, content_type="application/problem+json")
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, Unavailable) and error.retry_after_seconds is not None:

@@ -18,7 +18,12 @@ ALIASES = {
 }
 """Beginnings of paths, and the older beginnings in their place."""
 FOR_BROWSERS = ("/discovery/", *(alias for aliases in ALIASES.values() for alias in aliases))
-"""Beginnings of the paths that pages of other origins may call."""
+"""Beginnings of the paths that pages of other origins may call, by any name of the service."""
+SITE_PAGES = "/sites/"
+"""Beginning of the paths of a site's pages as Markdown, which pages of other origins may fetch, too."""
+SITE_SERVERS = "/mcp/"
+"""Beginning of the paths of the sites' MCP servers, which agents in pages of other origins may call."""
+CROSS_ORIGIN = (*FOR_BROWSERS, SITE_PAGES, SITE_SERVERS)
 
 
 def aliases_of(path: str) -> list[str]:

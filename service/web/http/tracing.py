@@ -7,7 +7,7 @@ from service.web.http.problems import REQUEST_ID, Handler, problems
 from service.web.http.routes import route_of
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-LEFT_OUT = frozenset({"/healthz", "/readyz", "/metrics"})
+LEFT_OUT = frozenset({"/healthz", "/readyz", "/readyz/requests", "/metrics"})
 """Asked every few seconds by machines that look after the service."""
 
 

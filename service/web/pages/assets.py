@@ -15,6 +15,7 @@ FOLDERS = (
     WEB / "dashboard" / "templates",
     WEB / "ask" / "templates",
     WEB / "scripts",
+    WEB / "scripts" / "widget",
     WEB / "vendored",
 )
 """The folders of templates and assets; folders within them are not searched for assets."""
@@ -29,12 +30,14 @@ class Asset(Struct, frozen=True):
     """A part of the body's hash."""
 
 
-@cache
 def find_asset(name: str) -> Asset | None:
     """Return the asset of that name."""
     path = _paths().get(name)
-    if path is None:
-        return None
+    return None if path is None else _asset(path)  # a name that strangers ask for is not kept
+
+
+@cache
+def _asset(path: Path) -> Asset:
     body = path.read_bytes()
     return Asset(body, TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:12])
 

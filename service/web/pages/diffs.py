@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.domain.comparison import Effort, opcodes
+from service.domain.texts.comparison import Effort, opcodes
 from service.ports.code_host import DiffHunk
 from service.web.pages.rendering import visible
 

@@ -1,25 +1,31 @@
 """The manual (``service/manual``) as pages: the same Markdown that a code host shows and the demo indexes."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiohttp import web
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup
 from msgspec import Struct
 
 from service.markup.front_matter import split_front_matter, text_field
-from service.markup.parsers import prepared
 from service.markup.slugs import Anchors
 from service.web.pages.html import SECURITY_HEADERS, html_page, message_page, way_up
+
+if TYPE_CHECKING:  # 20 ms, for which a start does not wait
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 routes = web.RouteTableDef()
 
 FOLDER = Path(__file__).parents[2] / "manual"
 INDEX = "index.md"
 ERRORS = "errors.md"
+WIDGET = "widget.md"
+TAGS = "where-to-put-the-tag"
+"""The heading of the widget's tag for each site generator, whose headings are one level below it."""
 SUFFIX = ".md"
 
 
@@ -40,15 +46,26 @@ class Explained(Struct, frozen=True):
     html: Markup
 
 
+class TagGuide(Struct, frozen=True):
+    """The widget's tag for one site generator, as the manual has it."""
+
+    name: str
+    html: Markup
+    """Where to put it."""
+    code: str
+    """Lines with the manual's own address, site and key."""
+
+
 @routes.get("/manual")
 @routes.get("/manual/{page}")
 async def show_manual(request: web.Request) -> web.Response:
     name = f"{request.match_info['page']}{SUFFIX}" if "page" in request.match_info else INDEX
-    page = pages().get(name)
+    known = await asyncio.to_thread(pages)  # the first time it takes 0.1 s
+    page = known.get(name)
     if page is None or request.path.endswith("/index"):  # which has another address
         return message_page(request, status=404, title="Page not found", text="The manual has no page of this name.")
     root = way_up(request)
-    contents = [(_address(file, root), one.title, file == name) for file, one in pages().items()]
+    contents = [(_address(file, root), one.title, file == name) for file, one in known.items()]
     return html_page(request, "manual.html", title=page.title, html=page.html, contents=contents)
 
 
@@ -78,9 +95,11 @@ def pictures() -> dict[str, bytes]:
 @cache
 def explained_errors() -> dict[str, Explained]:
     """Return the sections of the page about errors, by code."""
+    from markdown_it.token import Token
+
     found: dict[str, Explained] = {}
     parsed = _parsed((FOLDER / ERRORS).read_text("utf-8"), "../../")
-    code, section = "", list[Token]()
+    code, section = "", list["Token"]()
     for token in [*parsed.tokens, Token("heading_open", "h2", 1)]:
         if token.type == "heading_open":
             if code:
@@ -90,7 +109,23 @@ def explained_errors() -> dict[str, Explained]:
     return found
 
 
-def _explained(section: Sequence[Token]) -> Explained:
+@cache
+def tag_guides() -> tuple[TagGuide, ...]:
+    """Return the widget's tag for each site generator, in the manual's order; plain HTML first."""
+    tokens = _parsed((FOLDER / WIDGET).read_text("utf-8"), "../../../../").tokens
+    found: list[TagGuide] = []
+    is_wanted, begin = False, 0
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag == "h2":
+            is_wanted = token.attrs["id"] == TAGS
+        elif token.type == "heading_open":
+            begin = at
+        elif token.type == "fence" and is_wanted:
+            found.append(TagGuide(tokens[begin + 1].content, _rendered(tokens[begin + 3 : at]), token.content))
+    return tuple(found)
+
+
+def _explained(section: Sequence["Token"]) -> Explained:
     """Return a heading and its text: what is wrong, in bold, and what to do."""
     text = section[4]  # after the heading's three tokens, and the beginning of a paragraph
     children = text.children or []
@@ -108,7 +143,7 @@ def _page(name: str, source: str) -> Page:
 
 class _Parsed(Struct):
     title: str
-    tokens: Sequence[Token]
+    tokens: Sequence["Token"]
     leads_to: Sequence[str]
 
 
@@ -128,16 +163,20 @@ def _parsed(source: str, root: str) -> _Parsed:
     return _Parsed(text_field(front_matter, "title"), tokens, leads_to)
 
 
-def _rendered(tokens: Sequence[Token]) -> Markup:
+def _rendered(tokens: Sequence["Token"]) -> Markup:
     return Markup(_markdown().renderer.render(tokens, _markdown().options, {}))  # noqa: S704 - of our own text
 
 
 @cache
-def _markdown() -> MarkdownIt:
+def _markdown() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    from service.markup.parsers import prepared
+
     return prepared(MarkdownIt("commonmark", {"html": False}).enable("table"))
 
 
-def _links(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
+def _links(tokens: Sequence["Token"]) -> Iterator[tuple["Token", str]]:
     """Yield links and pictures, each with the attribute that holds its address."""
     attributes = {"link_open": "href", "image": "src"}
     for token in tokens:

@@ -5,8 +5,8 @@ from aiohttp import web
 from eventstore import Metadata
 from service.domain.access.members import is_at_least
 from service.queries.projects import get_project
+from service.web.http.access.people import known_person, metadata
 from service.web.http.app_keys import VIEWS
-from service.web.http.people import known_person, metadata
 from service.web.pages.pull_request_views import Rights
 
 ACT_BY_LINK: web.AppKey[bool] = web.AppKey("ACT_BY_LINK")

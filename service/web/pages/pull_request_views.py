@@ -6,15 +6,20 @@ from msgspec import Struct
 
 from service.markup.pages import is_markdown
 from service.ports.code_host import ComparedChanges, Diffed, PullRequestFile, PullRequestPage, PullRequestTexts
-from service.views.job_transcript import PageComment
+from service.views.jobs.job_transcript import PageComment
 from service.web.pages.diffs import Hunk, Marking, rows_of
-from service.web.pages.rendered_pages import RenderedPage, render
 from service.web.pages.rendering import rendered
 
 MAX_BODY = 60_000
 """Characters of a description."""
 ROW_PIXELS, MAX_PIXELS, UNKNOWN_PIXELS = 21, 700, 420
 """Heights of a row, and of the window in which a file is shown."""
+OPEN_FILES, OPEN_LINES = 30, 800
+"""A page with more shows its files closed."""
+MAX_FRAMES = 12
+"""Frames of a page, each of which costs a browser some 3 ms before anything is loaded. Where there would be more, the
+files that are shown apart are links.
+"""
 
 
 class Made(Struct, frozen=True):
@@ -86,6 +91,8 @@ def make_page(
     """Return the page; ``errors`` is the number of those that the checks see in the changes."""
     marking = Marking()
     files = [_view(number, file, marking) for number, file in enumerate(page.files, start=page.first_file)]
+    are_few = len(files) <= OPEN_FILES and sum(file.diffed.lines for file in files if not file.is_apart) <= OPEN_LINES
+    frames = sum(file.is_apart + file.has_reading_view for file in files)
     count = page.file_count or len(files)
     html = rendered(
         "pull_request.html",
@@ -99,6 +106,8 @@ def make_page(
         files=files,
         count=count,
         last=page.first_file + len(files) - 1,
+        are_open=are_few,
+        has_frames=frames <= MAX_FRAMES,
         added=sum(file.added or 0 for file in page.files),
         removed=sum(file.removed or 0 for file in page.files),
         unmarked=marking.unmarked,
@@ -110,7 +119,8 @@ def make_page(
     return Made(html, marking.unmarked)
 
 
-def make_file(shown: PullRequestFile, number: int, place: Place) -> Made:
+def make_file(shown: PullRequestFile, number: int, place: Place, is_alone: bool = False) -> Made:
+    """Return the page of one file; ``is_alone``: it stands in no frame, and leads back."""
     marking = Marking()
     html = rendered(
         "pull_request_file.html",
@@ -118,6 +128,7 @@ def make_file(shown: PullRequestFile, number: int, place: Place) -> Made:
         actions=place.actions,
         name=place.name,
         title=shown.title,
+        is_alone=is_alone,
         file=_view(number, shown.file, marking),
         unmarked=marking.unmarked,
     )
@@ -128,16 +139,21 @@ def make_changes(changes: ComparedChanges) -> Made:
     """Return the files of a job's changes, as a part of a page."""
     marking = Marking()
     files = [_view(number, file, marking) for number, file in enumerate(changes.files, start=1)]
-    html = rendered("job_changes_files.html", files=files, unmarked=marking.unmarked)
+    html = rendered("agent/job_changes_files.html", files=files, unmarked=marking.unmarked)
     return Made(html, marking.unmarked)
 
 
-def make_rendered(shown: PullRequestTexts, place: Place) -> Made:
+def make_rendered(shown: PullRequestTexts, place: Place, is_alone: bool = False) -> Made:
     """Return the page that shows a page of the documentation as its readers see it, before and after."""
+    from service.web.pages.rendered_pages import RenderedPage, render  # late: a start does not wait for its 20 ms
+
     page = render(shown.before, shown.after, shown.path) if shown.is_text else RenderedPage(is_too_long=True)
     html = rendered(
         "pull_request_rendered.html",
         root=place.root,
+        actions=place.actions,
+        name=place.name,
+        is_alone=is_alone,
         title=shown.title,
         path=shown.path,
         page=page,

@@ -19,20 +19,22 @@ import structlog
 from aiohttp import web
 
 from service.commands.audit import record_page_read
-from service.commands.pull_requests import Verb
-from service.commands.reviews import comment_on_page
+from service.commands.jobs.pull_requests import Verb
+from service.commands.jobs.reviews import comment_on_page
 from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
 from service.ports.code_host import PullRequestPage
-from service.queries.job_transcript import comments_of
-from service.queries.jobs import jobs_of_pull_request
+from service.queries.jobs.job_transcript import comments_of
+from service.queries.jobs.jobs import jobs_of_pull_request
 from service.queries.read_models import wait_for_head
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
 from service.runtime.system import new_id, now
-from service.views.job_steps import JobSteps
-from service.views.job_transcript import PageComment
+from service.views.jobs.job_steps import JobSteps
+from service.views.jobs.job_transcript import PageComment
+from service.web.http.access.people import known_person, metadata
 from service.web.http.app_keys import COUNT_BOUND, STORE, VIEWS
+from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
 from service.web.http.hosted import (
     HOSTED,
@@ -42,8 +44,6 @@ from service.web.http.hosted import (
     PullRequestAddress,
     act_on_pull_request,
 )
-from service.web.http.limits import metered_for_person
-from service.web.http.people import known_person, metadata
 from service.web.pages.html import SECURITY_HEADERS, asset, html_page, html_response, message_page, way_up
 from service.web.pages.pull_request_rights import actor_of, rights_of
 from service.web.pages.pull_request_views import Made, Place, Rights, Talk, make_file, make_page, make_rendered
@@ -104,7 +104,8 @@ async def show_file(request: web.Request) -> web.Response:
         shown = await request.app[HOSTED].file(*_address(request), place=place, version=version)
         if shown.file.is_cut:
             request.app[COUNT_BOUND]("diff_lines")
-        return await _made(request, make_file, shown, place, _place(request, "../../"), headers=WITHIN_THE_PAGE)
+        values = (shown, place, _place(request, "../../"), "alone" in request.query)
+        return await _made(request, make_file, *values, headers=WITHIN_THE_PAGE)
 
     return await _within(request, answer)
 
@@ -116,7 +117,8 @@ async def show_rendered(request: web.Request) -> web.Response:
     async def answer() -> web.Response:
         place, version = int(request.match_info["place"]), request.match_info["version"]
         shown = await request.app[HOSTED].texts(*_address(request), place=place, version=version)
-        return await _made(request, make_rendered, shown, _place(request, "../../"), headers=WITHIN_THE_PAGE)
+        values = (shown, _place(request, "../../"), "alone" in request.query)
+        return await _made(request, make_rendered, *values, headers=WITHIN_THE_PAGE)
 
     return await _within(request, answer)
 

@@ -6,13 +6,14 @@ A key that a person pastes to try an operation stays in the page: no form sends 
 import asyncio
 import hashlib
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 from aiohttp import web
 from markupsafe import escape
 
-from service.web.api.description import description
+from service.web.api.description.description import description
+from service.web.http.access.hosts import service_address
 from service.web.http.query_params import query_param
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, message_page, way_up
 from service.web.pages.reference_views import KEY, KEY_KINDS, VARIABLES, OperationView, Section, sections
@@ -28,7 +29,11 @@ MAX_QUERY = 200
 
 @routes.get("/openapi.json")
 async def show_document(request: web.Request) -> web.Response:
-    body, tag = _document()
+    """Answer with the description. Its server is the address that programs use: importers know no other one."""
+    address = service_address(request) if SANE_HOST.fullmatch(request.host) else "/"
+    before, after = _document()
+    body = before + msgspec.json.encode(address) + after
+    tag = _tag(address)
     headers = {"ETag": tag, "Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
     if request.headers.get("If-None-Match") == tag:
         return web.Response(status=304, headers=headers)
@@ -87,6 +92,14 @@ def _all_sections() -> list[Section]:
 
 
 @cache
-def _document() -> tuple[bytes, str]:
-    body = msgspec.json.encode(description())
-    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+def _document() -> tuple[bytes, bytes]:
+    """Return the description before and after the address of its server."""
+    marked = msgspec.json.encode({**description(), "servers": [{"url": ADDRESS}]})
+    before, _, after = marked.partition(msgspec.json.encode(ADDRESS))
+    return before, after
+
+
+@lru_cache(maxsize=64)
+def _tag(address: str) -> str:
+    before, after = _document()
+    return f'"{hashlib.sha256(before + address.encode() + after).hexdigest()[:32]}"'

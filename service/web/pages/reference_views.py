@@ -25,7 +25,8 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     "path": ("PAGE", "a page's path, from a search result"),
 }
 """Placeholders of the page's commands, by their names in the address or the body: variable and meaning."""
-FILES = {"uploadProject": ("application/octet-stream", "docs.zip")}
+_ARCHIVE = ("application/octet-stream", "docs.zip")
+FILES = {"uploadProject": _ARCHIVE, "uploadVersion": _ARCHIVE}
 """Operations whose body is a file: its type, and a name for it. They are not tried from their page."""
 KEY = "DOCSMITH_KEY"
 """The variable of the key in the page's commands."""

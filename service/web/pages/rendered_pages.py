@@ -16,13 +16,14 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from service.domain.comparison import Effort, coarse_opcodes, opcodes
+from service.domain.texts.comparison import Effort, coarse_opcodes, opcodes
 from service.markup.dialects.dialect import PLAIN
 from service.markup.front_matter import text_field
 from service.markup.markdown import Markdown
 from service.markup.parsers import prepared
 from service.markup.prose import Cleaner
-from service.web.pages.rendering import clipped, page_parser, visible
+from service.web.pages.rendering import clipped, visible
+from service.web.pages.safe_markdown import page_parser
 
 MAX_CHARACTERS = 400_000
 """Limit for both sides of a page that is rendered: the longest page of large public documentation has 600,000 bytes."""

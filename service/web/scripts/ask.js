@@ -1,11 +1,12 @@
 // The ask page: draws what the assistant's state says. Text of others becomes text nodes, never HTML.
 
 import { createAssistant } from "./assistant.js";
-import { createMarkdown, pageUrl } from "./markdown.js";
+import { createMarkdown, pageUrl, siteUrl } from "./markdown.js";
 
 const page = document.getElementById("ask");
 const [messages, form, question, stop, send, status] = ["messages", "form", "question", "stop", "send", "status"].map((id) => document.getElementById(id));
 const { site, requests, base, signIn } = page.dataset;
+const texts = JSON.parse(page.dataset.texts);
 const address = new URL(requests, location.href).href;
 
 const assistant = createAssistant({
@@ -23,15 +24,31 @@ function make(name, fields = {}, ...children) {
 
 const button = (label, onclick, fields = {}) => make("button", { type: "button", textContent: label, onclick, ...fields });
 
+/** Colour a code block; what colours is loaded with the first one. Without it the code is plain. */
+const highlighted = (element) => void import("./highlight.js").then(({ highlight }) => highlight(element), () => {});
+
+/** A text of the page's language, with what its slots stand for. */
+const text = (key, slots = {}) => texts[key].replace(/\{(\w+)\}/g, (_, slot) => slots[slot]);
+
+const ERRORS = {
+  connection_lost: "errorUnreachable", reply_broken: "errorBroken", rate_limited: "errorTooMany", quota_used_up: "errorTooMany",
+  cost_bound_reached: "errorTooMany", unavailable: "errorUnavailable", forbidden: "errorRefused", not_found: "errorRefused",
+};
+
+/** The service's own words are English. */
+const problemOf = ({ code, message }) => (document.documentElement.lang === "en" ? message : text(ERRORS[code] ?? "errorOther"));
+
 // Messages: one view for each, changed as its message changes
 
 class QuestionView {
   constructor(message) {
-    this.element = make("article", { class: "asked" }, make("h2", { textContent: message.text }));
+    this.element = make("article", { class: "asked", dir: "auto" }, make("h2", { textContent: message.text }));
   }
 
   show() {}
 }
+
+const REASONS = ["Wrong", "Outdated", "Incomplete", "Unclear", "OffTopic"];
 
 class ReplyView {
   #shown = null;
@@ -40,16 +57,16 @@ class ReplyView {
 
   constructor(_message, index) {
     this.#index = index;
-    this.text = make("div", { class: "prose" });
+    this.text = make("div", { class: "prose", dir: "auto" });
     this.rest = make("div");
-    this.element = make("article", { class: "card reply", ariaLabel: "Answer" }, this.text, this.rest);
-    this.markdown = createMarkdown(this.text, { link: (url) => this.#linkTo(url) });
+    this.element = make("article", { class: "card reply", ariaLabel: text("answer") }, this.text, this.rest);
+    this.markdown = createMarkdown(this.text, { link: (url) => this.#linkTo(url), code: highlighted });
   }
 
   /** The documentation's own site where it is known, else the passage below the answer. */
   #linkTo(url) {
     if (/^(https?|mailto):/.test(url)) return url;
-    if (base) return pageUrl(url, base);
+    if (base) return siteUrl(url, base);
     const found = this.#sources.find((one) => one.url === url) ?? this.#sources.find((one) => one.url.split("#")[0] === url.split("#")[0]);
     return found ? `#${this.#idOf(found)}` : "";
   }
@@ -77,9 +94,9 @@ class ReplyView {
   #around(reply, isLast) {
     const isOver = reply.status !== "streaming";
     const found = [];
-    if (!isOver && !reply.text) found.push(note(reply.searching ? `Searching for “${reply.searching}” …` : "Reading the documentation …"));
-    if (reply.status === "stopped") found.push(note("You stopped this answer."));
-    if (reply.finishReason === "length") found.push(note("The answer was cut at its longest length."));
+    if (!isOver && !reply.text) found.push(note(reply.searching ? text("searching", { query: reply.searching }) : text("reading")));
+    if (reply.status === "stopped") found.push(note(text("stopped")));
+    if (reply.finishReason === "length") found.push(note(text("cut")));
     if (isOver && reply.checks) found.push(...this.#checks(reply.checks));
     if (isOver && reply.text && reply.sources.length) found.push(this.#sourceList(reply));
     if (isOver && isLast && reply.suggestions.length) found.push(suggestionList(reply.suggestions));
@@ -91,7 +108,7 @@ class ReplyView {
     if (!unsupported) return [];
     const all = supported + partly + unsupported;
     const listed = sentences.filter((one) => one.status === "unsupported").map((one) => make("li", { textContent: one.text }));
-    const summary = make("summary", { textContent: `${unsupported} of ${all} statements ${unsupported === 1 ? "is" : "are"} not in the sources` });
+    const summary = make("summary", { textContent: text("checked", { count: unsupported, total: all }) });
     return [make("details", { id: `checks-${this.#index}` }, summary, make("ul", { class: "unsupported" }, ...listed))];
   }
 
@@ -99,54 +116,59 @@ class ReplyView {
     const items = reply.sources.map((source) => {
       const name = source.heading && source.heading !== source.title ? `${source.title} › ${source.heading}` : source.title || source.url;
       const inside = [make("summary", { textContent: `${source.number}. ${name}` })];
-      const address = base && pageUrl(source.url, base);
-      if (address) inside.push(make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener", textContent: "Open the page" })));
-      const passage = make("div", { class: "passage", tabIndex: 0 });
-      const link = (url) => (address ? pageUrl(url, address) : base ? "" : this.#linkTo(url));
-      createMarkdown(passage, { link }).update(source.passage);
+      const address = base && siteUrl(source.url, base);
+      if (address) inside.push(make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener", textContent: text("openPage") })));
+      const passage = make("div", { class: "passage", tabIndex: 0, dir: "auto" });
+      const link = (url) => (address ? (url.startsWith("/") ? siteUrl(url, base) : pageUrl(url, address)) : base ? "" : this.#linkTo(url));
+      createMarkdown(passage, { link, code: highlighted }).update(source.passage);
       inside.push(passage);
       return make("li", {}, make("details", { id: this.#idOf(source) }, ...inside));
     });
-    return make("section", { ariaLabel: "Sources" }, make("h3", { textContent: "Sources" }), make("ul", { class: "sources" }, ...items));
+    return make("section", { ariaLabel: text("sources") }, make("h3", { textContent: text("sources") }), make("ul", { class: "sources" }, ...items));
   }
 
   #actions(reply, isLast) {
     const row = make("div", { class: "actions" });
     const found = [row];
     if (reply.id && reply.text) {
-      row.append(this.#thumb(reply, "up", "Helpful"), this.#thumb(reply, "down", "Not helpful"));
-      row.append(button("Copy", async (event) => { event.target.textContent = (await copied(reply.text)) ? "Copied" : "Select and copy by hand"; }));
-      if (reply.rating) found.push(note("Your rating is saved. Thank you."));
+      row.append(this.#thumb(reply, "up", text("helpful")), this.#thumb(reply, "down", text("notHelpful")));
+      row.append(button(text("copy"), async (event) => { event.target.textContent = (await copied(reply.text)) ? text("copied") : text("copyFailed"); }));
+      if (reply.rating) found.push(note(text("rated")));
       if (reply.rating === "down") found.push(this.#comment(reply));
     }
-    if (isLast) row.append(button(reply.status === "broken" || !reply.text ? "Try again" : "Answer again", () => assistant.retry()));
+    if (isLast) row.append(button(reply.status === "broken" || !reply.text ? text("retry") : text("askAgain"), () => assistant.retry()));
     return found;
   }
 
   #thumb(reply, rating, label) {
-    const rate = () => assistant.submitFeedback(reply.id, rating).then(() => say("Your rating is saved."), (error) => showProblem(error.message));
+    const rate = () => assistant.submitFeedback(reply.id, rating).then(() => say(text("rated")), (error) => showProblem(problemOf(error)));
     const thumb = button(label, rate);
     thumb.ariaPressed = String(reply.rating === rating);
     return thumb;
   }
 
   #comment(reply) {
-    const text = make("input", { id: `comment-${this.#index}`, maxLength: 2000, autocomplete: "off" });
-    const given = make("form", { class: "comment" }, make("label", { htmlFor: text.id, textContent: "What was missing or wrong? (optional)" }), text, make("button", { textContent: "Send" }));
+    const field = make("input", { id: `comment-${this.#index}`, maxLength: 2000, autocomplete: "off" });
+    const toggle = ({ currentTarget: one }) => { one.ariaPressed = String(one.ariaPressed === "false"); };
+    const presets = REASONS.map((name) => button(text(`reason${name}`), toggle, { ariaPressed: "false", name }));
+    const group = make("div", { role: "group", ariaLabel: text("reasonLabel"), class: "actions" }, ...presets);
+    const given = make("form", { class: "comment" }, make("label", { htmlFor: field.id, textContent: text("reasonLabel") }), group, field, make("button", { textContent: text("send") }));
     given.onsubmit = (event) => {
       event.preventDefault();
-      if (!text.value.trim()) return;
-      assistant.submitFeedback(reply.id, "down", text.value.trim()).then(() => given.replaceChildren(note("Your words are saved. Thank you.")), (error) => showProblem(error.message));
+      const chosen = presets.filter((one) => one.ariaPressed === "true").map((one) => one.name);
+      const comment = `${chosen.length ? "[" + chosen.join(", ") + "] " : ""}${field.value}`.trim();
+      if (!comment) return;
+      assistant.submitFeedback(reply.id, "down", comment).then(() => given.replaceChildren(note(text("reasonSaved"))), (error) => showProblem(problemOf(error)));
     };
     return given;
   }
 }
 
-const note = (text) => make("p", { class: "remark", textContent: text });
+const note = (words) => make("p", { class: "remark", textContent: words });
 
 function suggestionList(suggestions) {
   const buttons = suggestions.slice(0, 6).map(({ label }) => button(label, () => void ask(label)));
-  return make("section", { ariaLabel: "Related" }, make("h3", { textContent: "Related" }), make("div", { class: "actions" }, ...buttons));
+  return make("section", { ariaLabel: text("related") }, make("h3", { textContent: text("related") }), make("div", { class: "actions" }, ...buttons));
 }
 
 async function copied(text) {
@@ -185,23 +207,23 @@ function draw() {
   send.hidden = isBusy;
   const waiting = document.getElementById("waiting");
   waiting.hidden = !waitingSeconds;
-  waiting.textContent = `The model's provider is busy; it is asked again in ${waitingSeconds} s.`;
-  showProblem(error?.message ?? "", error?.code);
+  waiting.textContent = text("waiting", { seconds: waitingSeconds });
+  showProblem(error ? problemOf(error) : "", error?.code);
   document.getElementById("new").hidden = !all.length;
   if (isBusy && isNear) scrollTo({ top: document.documentElement.scrollHeight });
 }
 
-function showProblem(text, code = "") {
+function showProblem(words, code = "") {
   const problem = document.getElementById("problem");
-  if (problem.textContent === text) return;
-  problem.hidden = !text;
-  problem.replaceChildren(text);
-  if (code === "sign_in_required") problem.append(" ", make("a", { href: `${signIn}?next=${encodeURIComponent(location.pathname)}`, textContent: "Sign in" }));
+  if (problem.textContent === words) return;
+  problem.hidden = !words;
+  problem.replaceChildren(words);
+  if (code === "sign_in_required") problem.append(" ", make("a", { href: `${signIn}?next=${encodeURIComponent(location.pathname)}`, textContent: text("signIn") }));
 }
 
-function say(text) {
+function say(words) {
   status.textContent = "";
-  requestAnimationFrame(() => { status.textContent = text; });
+  requestAnimationFrame(() => { status.textContent = words; });
 }
 
 function drawSoon() {
@@ -215,21 +237,28 @@ function listThreads() {
   document.getElementById("earlier").hidden = !earlier.length;
   document.getElementById("threads").replaceChildren(...earlier.map((one) => make("li", {},
     button(one.title, () => { assistant.openThread(one.chatId); document.getElementById("earlier").open = false; question.focus(); }, { class: "title quiet" }),
-    button("Forget", () => { assistant.forgetThread(one.chatId); listThreads(); }, { ariaLabel: `Forget ${one.title}` }),
+    button(text("forget"), () => { assistant.forgetThread(one.chatId); listThreads(); }, { ariaLabel: text("forgetThread", { title: one.title }) }),
   )));
 }
 
-async function ask(text) {
-  if (assistant.isBusy || !text.trim()) return;
+async function ask(asked) {
+  if (assistant.isBusy || !asked.trim()) return;
   document.getElementById("found")?.remove();
   question.value = "";
-  say("Your question was sent.");
-  await assistant.send(text.trim());
+  say(text("questionSent"));
+  await assistant.send(asked.trim());
 }
 
+const groups = [...document.querySelectorAll("#groups input")];
+
+/** Ask as a reader of the chosen groups. The service believes it of members of the organization, and of no one else. */
+const chooseGroups = () => assistant.setContext({ filter: { groups: groups.filter((one) => one.checked).map((one) => one.value) } });
+
+for (const one of groups) one.addEventListener("change", chooseGroups);
+if (groups.length) chooseGroups();
 assistant.subscribe(drawSoon);
-assistant.on("reply", () => say(`Answer: ${messages.lastElementChild?.querySelector(".prose")?.textContent.slice(0, 3000) ?? ""}`));
-assistant.on("stop", () => say("The answer was stopped."));
+assistant.on("reply", () => say(`${text("answer")}: ${messages.lastElementChild?.querySelector(".prose")?.textContent.slice(0, 3000) ?? ""}`));
+assistant.on("stop", () => say(text("answerStopped")));
 for (const type of ["ask", "thread", "reply"]) assistant.on(type, listThreads);
 
 form.addEventListener("submit", (event) => {

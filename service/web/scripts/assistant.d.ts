@@ -132,6 +132,9 @@ export interface Options {
   site: string;
   /** An assistant key; left out for a public site. */
   key?: string;
+  /** Whether the key needs reader tokens, as the settings of the site's widget say: then the first call is made with one.
+   * When left out, it is repeated with one after it was refused. */
+  readerTokens?: boolean;
   /** The service's address, without a slash at its end; the one that this script is from when left out. */
   server?: string;
   /** Addresses in place of the service's own. */

@@ -1,11 +1,12 @@
 // Docsmith's assistant for web pages, without a view: it asks, streams, resumes, and keeps threads.
-// The types are in assistant.d.ts. Nothing here touches the document.
+// The types are in assistant.d.ts. Nothing here touches the document. The service sends it with its import written in.
+
+import { withProof } from "./proof.js";
 
 const FENCE = "```suggestions";
 const [MAX_THREADS, MAX_MESSAGES, MAX_PASSAGE, MAX_SELECTION] = [20, 60, 2_000, 50_000];
 const NO_RAW = { raw: "", tail: "", fence: -1 };
-const RECONNECTS = 6;
-const TOKEN_MARGIN = 30_000;
+const [RECONNECTS, TOKEN_MARGIN] = [6, 30_000];
 
 export const initialState = Object.freeze({
   status: "idle", chatId: "", threadId: "", threadKey: "", messages: [], error: null, waitingSeconds: 0,
@@ -156,7 +157,7 @@ function ended(reply, status) {
   if (fence < 0) return { ...NO_RAW, status, text: raw, searching: "" };
   const close = raw.indexOf("\n```", fence + FENCE.length);
   const inside = raw.slice(fence + FENCE.length, close < 0 ? raw.length : close);
-  const suggestions = [...inside.matchAll(/^\((.+)\)\[([^\]\n]+)\]\s*$/gm)].map(([, label, path]) => ({ label, path }));
+  const suggestions = [...inside.matchAll(/^\((.+)\)\[([^[\]\n]+)\]\s*$/gm)].map(([, label, path]) => ({ label, path }));
   const after = close < 0 ? "" : raw.slice(close + 4).replace(/^[^\n]*\n?/, "");
   return { ...NO_RAW, status, searching: "", suggestions, text: raw.slice(0, fence) + after };
 }
@@ -187,7 +188,7 @@ class Assistant {
   #state = initialState;
   #listeners = new Set(); #hooks = new Map();
   #context = {}; #threads = []; #reader = "";
-  #token = null; #call = null; #wake = null;
+  #token = null; #fetching = null; #call = null; #wake = null;
 
   constructor(options) {
     const { site, server = new URL("..", import.meta.url).href.replace(/\/$/, "") } = options;
@@ -221,9 +222,7 @@ class Assistant {
     this.#context = { path, selection, filter, pageSize };
   }
 
-  get isBusy() {
-    return this.#call !== null;
-  }
+  get isBusy() { return this.#call !== null; }
 
   async send(text) {
     if (this.isBusy || !text.trim()) return;
@@ -393,9 +392,7 @@ class Assistant {
     }
   }
 
-  #chatUrl() {
-    return `${this.#urls.message}/${encodeURIComponent(this.#state.chatId)}`;
-  }
+  #chatUrl() { return `${this.#urls.message}/${encodeURIComponent(this.#state.chatId)}`; }
 
   // Requests
 
@@ -404,19 +401,25 @@ class Assistant {
     if (body) headers["Content-Type"] = "application/json";
     if (this.#options.key) headers.Authorization = `Bearer ${this.#options.key}`;
     if (!body && this.#state.threadKey) headers["X-Thread-Key"] = this.#state.threadKey;
-    if (this.#token) headers["X-Reader-Token"] = isSecond ? this.#token.token : await this.#readerToken(signal);
+    if (this.#options.readerTokens) this.#token ??= { token: "", until: 0 };
+    if (this.#token) headers["X-Reader-Token"] = isSecond ? this.#token.token : await this.#readerToken();
+    signal?.throwIfAborted();
     const response = await this.#fetch(url, { method, headers, body: body && JSON.stringify(body), signal });
     if (response.ok) return response;
     const error = await errorOf(response);
     if (isSecond || !error.code.startsWith("reader_token_")) throw error;
-    await this.#readerToken(signal, true);
+    await this.#readerToken(true);
     return this.#request(method, url, body, signal, true);
   }
 
-  async #readerToken(signal, isRefused = false) {
+  async #readerToken(isRefused = false) { // one for all calls under way: an address gets few
     if (!isRefused && this.#token.until - TOKEN_MARGIN > Date.now()) return this.#token.token;
-    const headers = { ...this.#options.headers, Authorization: `Bearer ${this.#options.key}` };
-    const response = await this.#fetch(this.#urls.token, { method: "POST", headers, signal });
+    return (this.#fetching ??= this.#newToken().finally(() => { this.#fetching = null; }));
+  }
+
+  async #newToken() {
+    const headers = { ...this.#options.headers, Authorization: `Bearer ${this.#options.key}`, "Content-Type": "application/json" };
+    const response = await withProof((body) => this.#fetch(this.#urls.token, { method: "POST", headers, body }));
     if (!response.ok) throw await errorOf(response);
     const { token, expiresAt } = await response.json();
     this.#token = { token, until: Date.parse(expiresAt) };
@@ -458,9 +461,7 @@ class Assistant {
     this.#save();
   }
 
-  get #name() {
-    return `docsmith:${this.#options.site}`;
-  }
+  get #name() { return `docsmith:${this.#options.site}`; }
 
   #save() {
     const { chatId } = this.#state;

@@ -8,6 +8,8 @@ export interface MarkdownOptions {
   link?: (url: string) => string;
   /** The address of an image to show; images are links when left out. */
   image?: (url: string) => string;
+  /** Gets each code block's `code` element once the block's end is there: to highlight it, for example. */
+  code?: (element: HTMLElement) => void;
 }
 
 export interface MarkdownView {
@@ -21,3 +23,6 @@ export declare function createMarkdown(element: Element, options?: MarkdownOptio
 export declare function safeUrl(url: string, base?: string): string;
 /** The address of a page on a site: whole, or from the site's root. Empty for one that would lead off the site unsaid. */
 export declare function pageUrl(url: string, site: string): string;
+
+/** The address of a page, which counts from the root of its site or of its host, below that of the site. */
+export declare function siteUrl(url: string, site: string): string;

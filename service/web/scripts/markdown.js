@@ -36,10 +36,16 @@ export function pageUrl(url, site) {
   return !safe || /^https?:\/\//i.test(url) || new URL(safe).origin === new URL(site).origin ? safe : "";
 }
 
+/** The address of a page, which counts from the root of its site or of its host, below that of the site. */
+export function siteUrl(url, site) {
+  const folder = new URL(site).pathname.replace(/\/+$/, "");
+  return pageUrl(url.startsWith("/") && !url.startsWith("//") && !`${url}/`.startsWith(`${folder}/`) ? folder + url : url, site);
+}
+
 /**
  * A view of growing Markdown in an element. `update(text)` shows the text so far; `link(url)` may change or refuse
  * (with the empty string) an address, after `safeUrl`; `image(url)` gives the address of an image to show; images are
- * links where it is left out.
+ * links where it is left out; `code(element)` gets each code block whose end is there.
  */
 export function createMarkdown(element, options = {}) {
   return new Markdown(element, options);
@@ -52,13 +58,13 @@ class Markdown {
   #done = 0;
   #open = [];
 
-  constructor(element, { document = element.ownerDocument, base = "", link = (url) => url, image = () => "" }) {
+  constructor(element, { document = element.ownerDocument, base = "", link = (url) => url, image = () => "", code = () => {} }) {
     this.#element = element;
     const checked = (change) => (url) => {
       const safe = safeUrl(url, base);
       return safe && safeUrl(change(safe), base);
     };
-    this.#context = { document, link: checked(link), image: checked(image) };
+    this.#context = { document, link: checked(link), image: checked(image), code };
   }
 
   update(text) {
@@ -101,7 +107,10 @@ function lastOpen(blocks, lines) {
     return index;
   };
   const last = before(blocks.length - 1);
-  return last > 0 && blocks[last][0] === lines.length - 1 ? before(last - 1) : last;
+  if (last === 0 || blocks[last][0] !== lines.length - 1) return last;
+  const [at, end] = blocks[before(last - 1)];
+  const fence = matchOf(FENCE, lines[at]);
+  return fence && end - 1 > at && closes(lines[end - 1], fence[1]) ? last : before(last - 1); // closed code stays
 }
 
 const isBlank = (line) => !line.trim();
@@ -189,6 +198,7 @@ function renderBlock(context, lines, at, end, depth) {
     if (/^[\w+#.-]{1,40}$/.test(fence[2])) code.className = `language-${fence[2]}`;
     const box = element(context, "pre", [code]);
     box.tabIndex = 0; // it scrolls
+    if (isClosed) context.code(code);
     return [box];
   }
   const heading = matchOf(HEADING, line);

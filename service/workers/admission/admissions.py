@@ -8,18 +8,18 @@ process accepted something meanwhile: then the new events are read, and the requ
 process, one append is under way at a time, for all requests that wait. (An append for each, with the version that it
 will find if those before it are stored, is wrong: when another process takes that version instead, the next one fits
 again, and does not know what it missed.)
+
+Between several instances versions alone would be unfair: the one that was stored last knows the version, and is often
+the next again. So each takes a turn, and reads in it what the others have accepted.
 """
 
 import asyncio
 import hmac
-import os
-import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -29,6 +29,7 @@ from eventstore import (
     EventStore,
     EventStoreError,
     Metadata,
+    RecordedEvent,
     StoreClosed,
     StoreUnavailable,
     SubjectErased,
@@ -40,6 +41,7 @@ from service.domain.access.usage import (
     LONGEST_BESIDE_KEYS_SECONDS,
     LONGEST_WINDOW_SECONDS,
     STREAM_ID,
+    WINDOW_SECONDS,
     Brief,
     Counted,
     Limits,
@@ -49,13 +51,17 @@ from service.domain.access.usage import (
     Usage,
     milliseconds,
 )
-from service.domain.errors import RateLimited
+from service.domain.errors import RateLimited, Unavailable
 from service.ports.bounds import CountBound, ignore_bounds
-from service.queries.usage import LAST, accepted_after, counted_version, key_times
+from service.ports.shared.brief_counts import BriefCounts, Window
+from service.ports.shared.turns import Turns
+from service.queries.access.usage import LAST, accepted_after, counted_version, key_times
 from service.streams import USAGE, decoded
 
 MAX_TOGETHER = 256
 """Requests in one append."""
+MAX_FULL = 10_000
+"""Limit for the windows that are known to have no room."""
 STREAM = USAGE.stream(STREAM_ID)
 
 SENTENCES: dict[Scope, str] = {
@@ -100,21 +106,38 @@ class _Wanted:
 
 
 class Admissions:
-    """``clock`` gives the time in UTC. No request is admitted unless ``run`` runs."""
+    """``clock`` gives the time in UTC. No request is admitted unless ``run`` runs. ``turns``: other instances may
+    accept requests at the same time. ``brief``: where they count searches and reader tokens with this one.
+    """
 
-    def __init__(self, store: EventStore, limits: Limits, secret: bytes, clock: Callable[[], datetime]) -> None:
-        self._store, self._limits, self._secret, self._clock = store, limits, secret, clock
+    def __init__(
+        self,
+        store: EventStore,
+        limits: Limits,
+        secret: bytes,
+        clock: Callable[[], datetime],
+        *,
+        turns: Turns | None = None,
+        brief: BriefCounts | None = None,
+    ) -> None:
+        self._store, self._limits, self._secret, self._clock, self._turns = store, limits, secret, clock, turns
+        self._brief = brief
+        self._full: dict[tuple[Scope, str], tuple[int, Standing]] = {}
+        """Windows of ``brief`` without room, and until when, in milliseconds since 1970."""
         self._usage = Usage(limits)
         self.count_bound: CountBound = ignore_bounds
         self._version = 0
         """The stream up to here is counted."""
         self._waiting: deque[_Wanted] = deque()
         self._any = asyncio.Event()
+        self._counting = asyncio.Lock()
+        """Held while events of the stream are appended, or counted."""
         self._is_closed = False
 
     def change_limits(self, limits: Limits) -> None:
         self._limits = limits
         self._usage.change_limits(limits)
+        self._full.clear()
 
     async def load(self, views: Views) -> None:
         """Count what was accepted in the last 30 days: from the rows as far as they go, then from the log.
@@ -142,8 +165,9 @@ class Admissions:
 
     def standing(self, request: Counted) -> Standing | None:
         """Return the use of the scope that is closest to its limit; None when none is limited."""
-        standings = self._usage.standings(request, milliseconds(self._clock()))
-        return min(standings, key=lambda one: (one.remaining, -one.reset_milliseconds), default=None)
+        now = milliseconds(self._clock())
+        standings = [*self._usage.standings(request, now), *self._known_full(request, now)]
+        return min(standings, key=_nearness, default=None)
 
     def standing_of(self, scope: Scope, caller: str) -> Standing | None:
         """Return the use of one window, such as that of one key; None where the scope is not limited."""
@@ -167,15 +191,65 @@ class Admissions:
 
     def require_room(self, request: Counted) -> None:
         """Raise OverLimit where a limit has no room for the request, before anything is done for it."""
-        refusal = self._usage.refusal(request, milliseconds(self._clock()))
+        now = milliseconds(self._clock())
+        refusal = next(iter(self._known_full(request, now)), None) or self._usage.refusal(request, now)
         if refusal is not None:
-            self.count_bound("searches" if isinstance(request, Brief) else "requests")
-            raise OverLimit(refusal)
+            raise self._over_limit(request, refusal)
 
-    def count_briefly(self, request: Brief) -> None:
-        """Count a search or token that is about to be made, in memory. Raises OverLimit: it is not counted then."""
+    def _over_limit(self, request: Counted, refusal: Standing) -> OverLimit:
+        self.count_bound("searches" if isinstance(request, Brief) else "requests")
+        return OverLimit(refusal)
+
+    async def count_briefly(self, request: Brief) -> Standing | None:
+        """Count a search or token that is about to be made.
+
+        Return the use of the scope that is closest to its limit; None where ``standing`` knows. While the table that
+        instances share is away, each counts by itself. Raises OverLimit: it is not counted then.
+        """
         self.require_room(request)
-        self._usage.add(request)
+        scopes = list(self._usage.scopes_of(request))
+        if self._brief is None or not scopes:
+            self._usage.add(request)
+            return None
+        windows = [
+            Window(f"{scope} {caller}", self._limits.of(scope), WINDOW_SECONDS[scope] * 1000)
+            for scope, caller in scopes
+        ]
+        try:
+            found = await self._brief.count(windows)
+        except Unavailable:
+            self.require_room(request)  # others may have taken it meanwhile
+            self._usage.add(request)
+            return None
+        standings = {
+            (scope, caller): Standing(
+                scope, window.limit, WINDOW_SECONDS[scope], max(window.limit - use.used, 0), use.reset_milliseconds
+            )
+            for (scope, caller), window, use in zip(scopes, windows, found.uses, strict=True)
+        }
+        if found.is_counted:
+            self._usage.add(request)  # for the time without the table
+            return min(standings.values(), key=_nearness)
+        self._note_full(standings)
+        full = [one for one in standings.values() if not one.remaining] or list(standings.values())
+        raise self._over_limit(request, max(full, key=lambda one: one.reset_milliseconds))
+
+    def _note_full(self, standings: Mapping[tuple[Scope, str], Standing]) -> None:
+        """A window without room has none until its oldest leaves: till then there is no need to ask again."""
+        now = milliseconds(self._clock())
+        if len(self._full) >= MAX_FULL:
+            self._full.clear()
+        self._full |= {key: (now + one.reset_milliseconds, one) for key, one in standings.items() if not one.remaining}
+
+    def _known_full(self, request: Counted, now: int) -> Iterator[Standing]:
+        if not self._full or not isinstance(request, Brief):
+            return
+        for key in self._usage.scopes_of(request):
+            until, standing = self._full.get(key, (0, None))
+            if standing is not None and now < until:
+                yield replace(standing, reset_milliseconds=until - now)
+            elif standing is not None:
+                del self._full[key]
 
     async def run(self) -> None:
         """Let requests in until cancelled."""
@@ -183,41 +257,66 @@ class Admissions:
         try:
             while True:
                 await self._any.wait()
-                while self._waiting and len(taken) < MAX_TOGETHER:
-                    taken.append(self._waiting.popleft())
-                if not self._waiting:
-                    self._any.clear()
-                await self._let_in(taken)
-                taken.clear()
+                if self._turns is None:
+                    await self._let_next_in(taken)
+                    continue
+                async with self._turns.turn():
+                    with suppress(EventStoreError):  # then the append fails, or finds another version
+                        await self._catch_up()
+                    await self._let_next_in(taken)
         finally:
             self._is_closed = True
             for wanted in (*taken, *self._waiting):
                 wanted.fail(StoreClosed("no request is admitted any more"))
 
+    async def follow(self) -> None:
+        """Count what other instances accept, until cancelled: before it is known here, more seems to remain."""
+        async for page in self._store.follow(after=await self._store.head(), stream=STREAM):
+            async with self._counting:
+                with suppress(EventStoreError):  # the next page counts what is missing
+                    if page[0].stream_version > self._version + 1:
+                        await self._count_others()
+                    self._count(page)
+
+    async def _let_next_in(self, taken: list[_Wanted]) -> None:
+        while self._waiting and len(taken) < MAX_TOGETHER:
+            taken.append(self._waiting.popleft())
+        if not self._waiting:
+            self._any.clear()
+        await self._let_in(taken)
+        taken.clear()
+
     async def _let_in(self, wanted: Sequence[_Wanted]) -> None:
         """Give each an outcome. One that cannot be recorded is taken out, and the others are tried again."""
         refused: list[tuple[_Wanted, Standing]] = []
         while left := [one for one in wanted if not one.outcome.done()]:
-            admitted, refused = self._admit(left)
-            if not admitted:
+            async with self._counting:
+                admitted, refused = self._admit(left)
+                if not admitted:
+                    break
+                outcome = await self._record(admitted)
+            if isinstance(outcome, Appended):
+                self._tell([one for one, _ in admitted], outcome)
                 break
-            try:
-                accepted = tuple(USAGE.codec.encode(request, one.metadata, new_event_id()) for one, request in admitted)
-                writes = [write for one, _ in admitted for write in one.writes]
-                appended = await self._store.append_all([Append(STREAM, accepted, self._version), *writes])
-            except BaseException as error:
-                for _, request in admitted:
-                    self._usage.withdraw(request)
-                if not isinstance(error, Exception):
-                    raise
-                await self._failed([one for one, _ in admitted], error)
-            else:
-                self._version += len(admitted)
-                self._tell([one for one, _ in admitted], appended)
-                break
+            await self._failed([one for one, _ in admitted], outcome)
         for one, refusal in refused:  # not before it is certain that those who took the room have it
             self.count_bound("requests")
             one.fail(OverLimit(refusal))
+
+    async def _record(self, admitted: Sequence[tuple[_Wanted, RequestAccepted]]) -> Appended | Exception:
+        """Append what was admitted, all or nothing; return the error where it cannot be."""
+        accepted = tuple(USAGE.codec.encode(request, one.metadata, new_event_id()) for one, request in admitted)
+        writes = [write for one, _ in admitted for write in one.writes]
+        try:
+            appended = await self._store.append_all([Append(STREAM, accepted, self._version), *writes])
+        except BaseException as error:
+            for _, request in admitted:
+                self._usage.withdraw(request)
+            if not isinstance(error, Exception):
+                raise
+            return error
+        self._version += len(admitted)
+        return appended
 
     def _admit(
         self, wanted: Sequence[_Wanted]
@@ -275,21 +374,22 @@ class Admissions:
                 one.fail(error)
 
     async def _catch_up(self) -> None:
+        async with self._counting:
+            await self._count_others()
+
+    async def _count_others(self) -> None:
         async for recorded in self._store.iterate_stream(STREAM, after_version=self._version):
-            for _, request in decoded(USAGE, [recorded]):
-                self._usage.add(request)
-            self._version = recorded.stream_version
+            self._count([recorded])
+
+    def _count(self, page: Sequence[RecordedEvent]) -> None:
+        """Count those events of the stream that are not counted yet."""
+        for recorded in page:
+            if recorded.stream_version > self._version:
+                for _, request in decoded(USAGE, [recorded]):
+                    self._usage.add(request)
+                self._version = recorded.stream_version
 
 
-def load_secret(file: Path) -> bytes:
-    """Return the installation's secret for addresses, created at the first call; its loss loses a day's counts only."""
-    for left in file.parent.glob(f"{file.name}.*"):  # of a process that was killed; its successor is alone here
-        left.unlink(missing_ok=True)
-    while not file.exists():
-        fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
-        fresh.touch(mode=0o600)
-        fresh.write_bytes(secrets.token_bytes(32))
-        with suppress(FileExistsError, FileNotFoundError):  # another process was faster, or took it for a left one
-            os.link(fresh, file)
-        fresh.unlink(missing_ok=True)
-    return file.read_bytes()
+def _nearness(standing: Standing) -> tuple[int, int]:
+    """Order standings by how close they are to their limits."""
+    return standing.remaining, -standing.reset_milliseconds

@@ -6,10 +6,10 @@ from datetime import datetime
 import structlog
 
 from eventstore import EventStore, StoreUnavailable
-from service.commands.keys import note_use_of_key
+from service.commands.access.keys import note_use_of_key
 from service.domain.access.keys import USE_NOTED_EVERY
 from service.domain.errors import ServiceError
-from service.queries.keys import KnownKey
+from service.queries.access.keys import KnownKey
 
 log = structlog.get_logger()
 

@@ -72,6 +72,9 @@ class MeteredStore:
     async def head(self) -> int:
         return await self._store.head()
 
+    async def size(self) -> int:
+        return await self._store.size()
+
     async def log_id(self) -> str:
         return await self._store.log_id()
 
@@ -83,6 +86,14 @@ class MeteredStore:
 
     async def erase_all(self, subjects: Collection[str]) -> int:
         return await self._store.erase_all(subjects)
+
+    @property
+    def held(self) -> str | None:
+        return self._store.held
+
+    @property
+    def away(self) -> str | None:
+        return self._store.away
 
     def hold(self, reason: str) -> None:
         self._store.hold(reason)

@@ -4,27 +4,32 @@ A session is open while three agree: its row has the cookie's digest and was use
 and no sign-out; and no right of the person was taken since. So the end of a session is an event, whichever process
 records it, and holds at once. The row is written first: a process that is killed between the two leaves a row that
 opens nothing, and a link that is still good.
+
+Rows are kept in memory. Where other instances begin and use sessions in the same table, one that is not known, or not
+open by what is known here, is looked up (``recall``).
 """
 
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
-from eventstore import EventStore, Metadata
-from service.commands.people import require_link, sign_in, sign_out
+from eventstore import EventStore, Metadata, StoreUnavailable
+from service.commands.access.people import require_link, sign_in, sign_out
 from service.domain.access.people import SESSION_IDLE, SESSION_LIFETIME, SignInMethod
 from service.domain.errors import Forbidden, Unavailable
-from service.domain.times import timestamp
-from service.ports.sessions import SessionTable, StoredSession
-from service.queries.keys import Revocation
-from service.queries.people import KnownPerson, PeopleDirectory
+from service.domain.texts.times import timestamp
+from service.ports.shared.sessions import SessionTable, StoredSession
+from service.queries.access.keys import Revocation
+from service.queries.access.people import KnownPerson, PeopleDirectory
 from service.runtime.system import new_id, now
-from service.views.people import SessionView
+from service.views.access.people import SessionView
 
 log = structlog.get_logger()
 
@@ -32,6 +37,10 @@ MAX_SESSIONS = 50
 """Limit for one person; the one that was used longest ago ends for another."""
 KEPT_EVERY_SECONDS = 60.0
 """How often it is written when sessions were last used, and looked for those whose time is over."""
+SETTLED = timedelta(minutes=5)
+"""After which a session that the log does not have was never begun, whatever another instance's clock says."""
+MAX_REFUSED = 10_000
+"""Limit for the digests that are known to open nothing, so that they are looked up once."""
 SECRET_BYTES = 32
 MAX_TOKEN_CHARACTERS = 100
 
@@ -64,6 +73,7 @@ class Sessions:
         self._used: set[str] = set()
         self._beginning: set[str] = set()
         self._revocations: dict[str, Revocation] = {}
+        self._refused: dict[str, None] = {}
 
     async def load(self) -> None:
         """Read the table; the directory of people is up to date by then."""
@@ -99,14 +109,49 @@ class Sessions:
         return Begun(row.id, token)
 
     async def _end_oldest(self, person_id: str, metadata: Metadata) -> None:
+        await self._recall_of(person_id)
         rows = sorted(self._of(person_id), key=lambda row: row.used_at)
         for row in rows[:-MAX_SESSIONS]:
             await self.end(person_id, row.id, metadata)
 
+    @property
+    def recalls(self) -> bool:
+        """Return whether ``recall`` comes before ``find``."""
+        return self._table.is_shared
+
+    async def recall(self, token: str) -> None:
+        """Look up the session whose cookie this is, unless it is known to be open. Raises Unavailable."""
+        digest = _digest(token)
+        row = self._rows.get(digest)
+        if len(token) > MAX_TOKEN_CHARACTERS or digest in self._refused:
+            return
+        if row is not None and self._is_open(row, self._clock()):
+            return
+        found = await self._table.find(digest)
+        if found is None:
+            self._rows.pop(digest, None)
+            self._refuse(digest)
+        else:
+            await self._learn([found])
+
+    async def _learn(self, found: Collection[StoredSession]) -> None:
+        for one in found:
+            row = self._rows.setdefault(one.digest, one)
+            row.used_at = max(row.used_at, one.used_at)
+        if any(self._people.session(one.person_id, one.id) is None for one in found):
+            await self._people.catch_up()  # it may have begun a moment ago
+
+    def _refuse(self, digest: str) -> None:
+        """No session gets this digest any more: its secret is random, and its row is written before it is given."""
+        if len(self._refused) >= MAX_REFUSED:
+            self._refused.pop(next(iter(self._refused)))
+        self._refused[digest] = None
+
     def find(self, token: str) -> StoredSession | None:
-        """Return the open session whose cookie this is, and note its use."""
+        """Return the open session whose cookie this is, and note its use. Raise StoreUnavailable."""
         if len(token) > MAX_TOKEN_CHARACTERS:
             return None
+        self._people.require_complete()
         row = self._rows.get(_digest(token))
         at = self._clock()
         if row is None or not self._is_open(row, at):
@@ -135,8 +180,10 @@ class Sessions:
         await self._people.catch_up()
         self._publish_ended()
 
-    def list(self, person_id: str, current: str) -> list[SessionView]:
-        """Return a person's open sessions, the one used last first."""
+    async def list(self, person_id: str, current: str) -> list[SessionView]:
+        """Return a person's open sessions, the one used last first; those known here while the table is away."""
+        with suppress(Unavailable):
+            await self._recall_of(person_id)
         rows = sorted(self._of(person_id), key=lambda row: row.used_at, reverse=True)
         return [
             SessionView(
@@ -168,17 +215,29 @@ class Sessions:
 
     async def write(self) -> None:
         """Keep when sessions were last used, and remove those that have ended."""
-        at = self._clock()
-        ended = [row for row in self._rows.values() if not self._is_open(row, at) and row.id not in self._beginning]
+        at, knows_all = self._clock(), await self._knows_all()
+        unused = [row for row in self._rows.values() if self._is_unused(row, at)]
+        ended = [row for row in self._rows.values() if knows_all and self._has_ended(row, at)]
         used = [self._rows[digest] for digest in self._used if digest in self._rows]
         try:
-            await self._table.update(used, [row.id for row in ended])
+            # Another instance may use one that is unused here; one that has ended stays so, even if it was used since.
+            await self._table.update(used, [*unused, *(replace(row, used_at=max(row.used_at, at)) for row in ended)])
         except Unavailable as error:
             log.warning("sessions are not kept", reason=str(error))
             return
         self._used.difference_update(row.digest for row in used)
-        for row in ended:
+        for row in (*unused, *ended):
             self._rows.pop(row.digest, None)
+
+    async def _knows_all(self) -> bool:
+        """Return whether a session that is not known here is in no log: while that is away, others may begin some."""
+        if not self._table.is_shared:
+            return True
+        try:
+            await self._people.catch_up()
+        except StoreUnavailable:
+            return False
+        return self._store.away is None
 
     async def close(self) -> None:
         await self.write()
@@ -188,10 +247,22 @@ class Sessions:
         at = self._clock()
         return (row for row in self._rows.values() if row.person_id == person_id and self._is_open(row, at))
 
+    async def _recall_of(self, person_id: str) -> None:
+        """Learn of a person's sessions at other instances."""
+        if self._table.is_shared:
+            await self._learn(await self._table.of_person(person_id))
+
     def _is_open(self, row: StoredSession, at: datetime) -> bool:
-        if at - row.used_at >= SESSION_IDLE or at - row.began_at >= SESSION_LIFETIME:
+        return not self._is_unused(row, at) and self._people.session(row.person_id, row.id) is not None
+
+    def _is_unused(self, row: StoredSession, at: datetime) -> bool:
+        return at - row.used_at >= SESSION_IDLE or at - row.began_at >= SESSION_LIFETIME
+
+    def _has_ended(self, row: StoredSession, at: datetime) -> bool:
+        """Return whether the log does not have it; while it begins, perhaps at another instance, it may not yet."""
+        if row.id in self._beginning or self._people.session(row.person_id, row.id) is not None:
             return False
-        return self._people.session(row.person_id, row.id) is not None
+        return not self._table.is_shared or at - row.began_at >= SETTLED
 
     def _publish_ended(self) -> None:
         at = self._clock()

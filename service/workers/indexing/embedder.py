@@ -1,11 +1,13 @@
 """Gives each section of each site its vector, in the background, where an embedding model is set.
 
 What is done is kept by the content's hash: a restart goes on where it was, a new index needs only what changed, and
-search uses what there is.
+search uses what there is. Where several instances share the log, their leader alone asks the model, and the others
+fetch what it has made.
 """
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,6 +19,9 @@ from service.queries.sites import list_sites
 from service.retrieval.search.meaning import Meaning
 from service.retrieval.search.query import SiteIndexes
 from service.streams import SITES, decoded
+
+if TYPE_CHECKING:
+    from service.workers.indexing.vector_sharing import SharedVectors
 
 log = structlog.get_logger()
 
@@ -32,6 +37,19 @@ be another one under its name; a model whose answers change their length all the
 """
 
 
+MAX_WAITS = 200
+"""Times in a row that the other instances have no vector that is missing here: the model may refuse its text."""
+
+
+class _LeaderFirst(Exception):
+    """Sections have no vector yet, and another instance makes them."""
+
+    def __init__(self, shared: "SharedVectors", *, is_new: bool) -> None:
+        """``is_new``: some more were fetched."""
+        super().__init__()
+        self.shared, self.is_new = shared, is_new
+
+
 class Embedder:
     def __init__(
         self,
@@ -41,27 +59,45 @@ class Embedder:
         meaning: Meaning,
         *,
         pauses_seconds: tuple[float, ...] = PAUSES_SECONDS,
+        shared: "SharedVectors | None" = None,
     ) -> None:
         self._store, self._views, self._index, self._meaning = store, views, index, meaning
-        self._pauses = pauses_seconds
+        self._pauses, self._shared = pauses_seconds, shared
         self._turn = asyncio.Lock()
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+        """By domain, where several instances share the log."""
 
     async def run(self) -> None:
         """Run until cancelled: every site that has an index, then each that gets a new one."""
         await self._meaning.prepare()
         async with asyncio.TaskGroup() as running:
             running.create_task(self._follow_model())
-            await self._follow_sites()
+            await self._follow_sites(running)
 
-    async def _follow_sites(self) -> None:
+    async def _follow_sites(self, running: asyncio.TaskGroup) -> None:
         after = await self._store.head()
         for site in await list_sites(self._views):
-            if site.file is not None:
+            if site.file is not None and self._shared is not None:
+                self._begin(self._shared, site.view.domain, site.file, running)
+            elif site.file is not None:
                 await self._embed(site.view.domain)
         async for recorded in self._store.subscribe(after=after, category=SITES.category):
             for domain, event in decoded(SITES, [recorded]):
-                if isinstance(event, SiteIndexed):
+                if isinstance(event, SiteIndexed) and self._shared is not None:
+                    self._begin(self._shared, domain, event.file, running)
+                elif isinstance(event, SiteIndexed):
                     await self._use_and_embed(domain, event.file)
+
+    def _begin(self, shared: "SharedVectors", domain: str, file: str, running: asyncio.TaskGroup) -> None:
+        """Embed an index once it is here, in the place of one before it."""
+        if (before := self._waiting.pop(domain, None)) is not None:
+            before.cancel()
+        self._waiting[domain] = running.create_task(self._embed_once_served(shared, domain, file))
+
+    async def _embed_once_served(self, shared: "SharedVectors", domain: str, file: str) -> None:
+        while self._index.served(domain) != file:  # it is being fetched
+            await shared.pause()
+        await self._embed(domain)
 
     async def _follow_model(self) -> None:
         while True:
@@ -79,7 +115,7 @@ class Embedder:
         with one that has a vector, since the model seems to be another one.
         """
         refused: set[bytes] = set()
-        failures = rounds = 0
+        failures = rounds = waits = 0
         while rounds < MAX_ROUNDS:
             try:
                 async with self._turn:
@@ -89,6 +125,11 @@ class Embedder:
                     if not await self._embed_missing(domain, refused):
                         return
                 failures, rounds = 0, rounds + 1
+            except _LeaderFirst as wait:
+                waits = 0 if wait.is_new else waits + 1
+                if waits == MAX_WAITS:
+                    return
+                await wait.shared.pause()
             except NotFound:
                 return  # not served (yet): its event follows
             except Unavailable as error:
@@ -112,6 +153,12 @@ class Embedder:
         sections = await self._index.hashes(domain)
         vectors = await self._meaning.vectors(domain)
         missing = [key for key in await asyncio.to_thread(vectors.missing, list(sections)) if key not in refused]
+        if missing and self._shared is not None:
+            found = await self._shared.fetch(domain, self._meaning.model.name, missing)
+            await asyncio.to_thread(vectors.add_stored, found)
+            missing = [key for key in missing if key not in found]
+            if missing and not self._shared.asks_model():
+                raise _LeaderFirst(self._shared, is_new=bool(found))
         if not missing:
             await asyncio.to_thread(vectors.keep_only, list(sections))
             return False

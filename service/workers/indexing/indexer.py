@@ -8,6 +8,7 @@ What one site takes must not delay the others:
 - Fetching waits for machines elsewhere; it has slots of its own, and none for repositories that are kept here.
 - Reading takes a core. Each organization has its share of the slots, and most of them are for quick work only. How long
   a site takes is known only afterwards: each begins as quick work, and begins again as long work if it was not.
+- Where several instances share the log, one of them indexes a site, and the others fetch the index (``sharing``).
 - A site has a time in proportion to its size. One that fails has growing pauses, also when it is asked for again and
   again. What stands still is named by ``behind``.
 """
@@ -16,26 +17,37 @@ import asyncio
 import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import datetime, timedelta
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 from msgspec import Struct
 
 from eventstore import EventStore, Metadata, StoreUnavailable, Views, execute
-from service.domain.errors import NO_ROOM, DiskFull, Invalid, NotFound, ServiceError, Unavailable
-from service.domain.sites import IndexRequested, KeepIndex, RecordIndex, RecordIndexFailure, SiteIndexed, SiteRegistered
-from service.domain.times import timestamp_from
+from service.domain.errors import Conflict, DiskFull, Invalid, NotFound, ServiceError, Unavailable
+from service.domain.sites import (
+    IndexRequested,
+    KeepIndex,
+    RecordIndex,
+    RecordIndexFailure,
+    SiteCommand,
+    SiteIndexed,
+    SiteRegistered,
+)
+from service.domain.texts.times import timestamp_from
 from service.ports.bounds import CountBound, ignore_bounds
 from service.ports.docs_source import DocsSource, Fetched, Source
 from service.queries.projects import project_of_domain, source_of
 from service.queries.read_models import wait_for_rebuild
 from service.queries.sites import Site, get_site, list_sites
+from service.retrieval.index.atomic_folder import digest_of
 from service.retrieval.index.report import IndexReport
+from service.retrieval.index.stored import FORMAT
 from service.retrieval.search.query import SiteIndexes
-from service.runtime.processes import OUT_OF_MEMORY, PROCESS_DIED, TIMED_OUT
+from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT
 from service.runtime.scratch import scratch_folder
 from service.runtime.system import now
 from service.streams import SITES, decoded
@@ -54,16 +66,19 @@ from service.workers.indexing.site_build import (
     renew_in_child,
 )
 from service.workers.indexing.site_lock import site_lock
+from service.workers.indexing.wanted import Failure, Wanted, at, first_of, says_no_room
 from service.workers.retry import retry_while_unavailable
+
+if TYPE_CHECKING:
+    from service.workers.indexing.sharing import SharedIndexing
 
 log = structlog.get_logger()
 
 FIRST_WAIT_SECONDS = 15.0
 """Before what failed, and may pass, is tried again; twice as long before each further try."""
 LONGEST_WAIT_SECONDS = 3600.0
-RESTING = frozenset({TIMED_OUT, OUT_OF_MEMORY, PROCESS_DIED, "too_large", "internal"})
-"""Failures that cost much: after them a site waits even when it is asked for again."""
-
+LET_OTHERS_SECONDS = 1.0
+"""For the instance that has indexed a site before, to which only what changed is new, to go first."""
 BEHIND_SECONDS = 60.0
 """After which a site whose index is wanted counts as behind."""
 MAX_BEHIND = 50
@@ -80,6 +95,8 @@ class IndexerContext(Struct, frozen=True):
     count_bound: CountBound = ignore_bounds
     retry_seconds: float = FIRST_WAIT_SECONDS
     times: BuildTimes = TIMES
+    shared: "SharedIndexing | None" = None
+    """Where other instances share the log."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
@@ -98,8 +115,10 @@ class Indexer:
         self._store, self._views, self._docs, self._index, self._data = store, views, docs, index, data
         self._context = context or IndexerContext()
         self._fetches, self._slots = self._context.fetches or fetch_slots(), build_slots()
-        self._sites: dict[str, _Wanted] = {}
+        self._sites: dict[str, Wanted] = {}
         """By domain, what is behind."""
+        self._missing: set[str] | None = None
+        """The sites whose index is elsewhere and has not been asked for; None before that was looked at."""
 
     async def load(self, announced: asyncio.Event) -> None:
         """Serve every index that is there, once the service has said that it listens."""
@@ -120,6 +139,12 @@ class Indexer:
             return None
         return IndexingView(site.stage, timestamp_from(site.since.isoformat()), *site.done)
 
+    def fetching(self) -> str | None:
+        """Return why this instance should not be asked yet: its first indexes are on their way. None: it may be."""
+        if self._context.shared is None or self._missing == set():
+            return None
+        return f"{len(self._missing or ())} indexes are to be fetched from other instances"
+
     def behind(self) -> Mapping[str, str]:
         """Return the sites whose index is older than it should be, and why; those that wait the longest."""
         late = now() - timedelta(seconds=BEHIND_SECONDS)
@@ -135,24 +160,38 @@ class Indexer:
         async with asyncio.TaskGroup() as group:
 
             def want(domain: str) -> None:
-                site = self._sites.setdefault(domain, _Wanted())
+                site = self._sites.setdefault(domain, Wanted())
                 site.wanted.set()
                 if not site.has_task:
                     site.has_task = True
                     group.create_task(self._index_wanted(domain, site), name=f"index {domain}")
 
             self._index.on_broken = want
-            for site in await list_sites(self._views):
-                is_lost = site.file is not None and self._index.served(site.view.domain) is None
-                if site.is_behind or is_lost:
+            sites = await list_sites(self._views)
+            lost = {site.view.domain for site in sites if site.file and self._index.served(site.view.domain) is None}
+            self._missing = set(lost)
+            for site in sites:
+                if site.is_behind or site.view.domain in lost:
                     want(site.view.domain)
+            if self._context.shared is not None:
+                group.create_task(self._watch_others(self._context.shared, want), name="watch other indexers")
             async for recorded in self._store.subscribe(after=after, category=SITES.category):
                 for domain, event in decoded(SITES, [recorded]):
                     if isinstance(event, SiteRegistered | IndexRequested):
                         want(domain)
                     elif isinstance(event, SiteIndexed):
                         self._note_indexed(domain)
-                        await self._serve(domain, event.file)
+                        if self._context.shared is None:
+                            await self._serve(domain, event.file)
+                        else:
+                            want(domain)  # which fetches it
+
+    async def _watch_others(self, shared: "SharedIndexing", want: Callable[[str], None]) -> None:
+        """Go on with what another instance left undone, or brings."""
+        async for _ in shared.changes(self._context.sleep):
+            for site in await retry_while_unavailable(partial(list_sites, self._views)):
+                if site.is_behind or self._index.served(site.view.domain) != site.file:
+                    want(site.view.domain)
 
     def _note_indexed(self, domain: str) -> None:
         """Another process may have done what failed here."""
@@ -162,7 +201,7 @@ class Indexer:
         elif site is not None:
             del self._sites[domain]
 
-    async def _index_wanted(self, domain: str, site: "_Wanted") -> None:
+    async def _index_wanted(self, domain: str, site: "Wanted") -> None:
         """Index a site until its index is the newest, or it has failed for good."""
         try:
             while site.wanted.is_set():
@@ -183,7 +222,7 @@ class Indexer:
         finally:
             site.has_task = False
 
-    async def _pause(self, domain: str, site: "_Wanted", failure: "_Failure", spent: float) -> None:
+    async def _pause(self, domain: str, site: "Wanted", failure: "Failure", spent: float) -> None:
         """Wait before the next try, twice as long each time: no site spends more than half of its time on tries that
         fail. What costs little is tried at once when it is asked for again.
         """
@@ -191,37 +230,80 @@ class Indexer:
             return
         seconds = max(self._context.retry_seconds, spent) * 2 ** min(site.failures - 1, 16)
         seconds = max(min(seconds, LONGEST_WAIT_SECONDS), min(failure.after_seconds, LONGEST_WAIT_SECONDS))
-        site.stage = f"it is tried again after {_at(now() + timedelta(seconds=seconds))}"
+        site.stage = f"it is tried again after {at(now() + timedelta(seconds=seconds))}"
         log.info("indexing pauses", domain=domain, code=failure.code, seconds=round(seconds, 1))
-        await _first(
+        await first_of(
             [self._context.sleep(seconds), site.indexed.wait(), *([] if failure.rests else [site.wanted.wait()])]
         )
         if failure.may_pass:
             site.wanted.set()
 
-    def _is_due(self, site: Site) -> bool:
-        return site.is_behind or self._index.served(site.view.domain) is None
-
-    async def _index_if_due(self, domain: str) -> "_Failure | None":
+    async def _index_if_due(self, domain: str) -> "Failure | None":
         await wait_for_rebuild(self._views, await self._store.head())
         site = await get_site(self._views, domain)
-        if site is None or not self._is_due(site):
-            return None  # another process has done it
-        is_served = self._index.served(domain) is not None
+        if site is None:
+            return None
         try:
-            await self.index(domain, Metadata(), unless=site.view.commit if is_served else None)
+            if self._context.shared is not None:
+                is_due = await self._is_ours(self._context.shared, site)
+                has_it = self._index.served(domain) == site.file
+            else:
+                has_it = self._index.served(domain) is not None
+                is_due = site.is_behind or not has_it  # else another process has done it
+            if is_due:
+                await self.index(domain, Metadata(), unless=site.view.commit if has_it else None)
+        except _Claimed:
+            log.info("another instance indexes the site", domain=domain)
         except ServiceError as error:
             log.warning("indexing failed", domain=domain, code=error.code)
             after = error.retry_after_seconds if isinstance(error, Unavailable) else None
-            return _Failure(error.code, isinstance(error, Unavailable), after or 0.0)
+            return Failure(error.code, isinstance(error, Unavailable), after or 0.0)
         except StoreUnavailable:
             raise
         except Exception:  # a site's edge: the other sites go on
             log.exception("indexing crashed", domain=domain)
-            failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now())
-            await execute(self._store, SITES, domain, failure)
-            return _Failure("internal", may_pass=False)
+            failure = RecordIndexFailure("internal", "Indexing failed; the log has the details.", now(), self._instance)
+            with suppress(_Claimed):
+                await self._record(domain, failure)
+            return Failure("internal", may_pass=False)
+        finally:
+            if self._missing is not None:
+                self._missing.discard(domain)
         return None
+
+    async def _is_ours(self, shared: "SharedIndexing", site: Site) -> bool:
+        """Fetch the site's index where another instance has it; return whether to index the site here and now.
+
+        Raises Unavailable, and DiskFull.
+        """
+        domain = site.view.domain
+        self._sites[domain].seen = site.file
+        if site.file is not None and self._index.served(domain) != site.file:
+            target = self._index.path_of(domain, site.file)
+            with suppress(*(Unavailable,) if site.is_behind else ()):  # then it is built from the repository
+                if target.is_dir() or await shared.fetch(domain, target):
+                    await self._serve(domain, site.file)
+        if not site.is_behind and (self._index.served(domain) == site.file or await shared.is_newer_format(domain)):
+            return False
+        project = await project_of_domain(self._views, domain)
+        if project is None or not shared.may_index(project.code_host):
+            return False
+        if await shared.is_with_other(domain):
+            await self._context.sleep(LET_OTHERS_SECONDS)
+        return True
+
+    @property
+    def _instance(self) -> str:
+        return self._context.shared.instance if self._context.shared is not None else ""
+
+    async def _record(self, domain: str, command: SiteCommand, metadata: Metadata | None = None) -> None:
+        """Record how an indexing went. Raises _Claimed."""
+        try:
+            await execute(self._store, SITES, domain, command, metadata=metadata or Metadata())
+        except Conflict as error:
+            if error.code != "claimed":
+                raise
+            raise _Claimed from None
 
     async def index(
         self,
@@ -242,7 +324,7 @@ class Indexer:
             raise NotFound(
                 f"Site not found: {domain}. List the projects to see their domains.", code="domain_not_found"
             )
-        wanted = self._sites.get(domain, _Wanted())
+        wanted = self._sites.get(domain, Wanted())
 
         def report_progress(done: tuple[int, int]) -> None:
             wanted.done = done
@@ -255,24 +337,24 @@ class Indexer:
         except ServiceError as error:
             failure = error
         except (OSError, sqlite3.Error) as error:
-            if not _says_no_room(error):
+            if not says_no_room(error):
                 raise
             failure = DiskFull()
         if failure.code == TIMED_OUT:
             self._context.count_bound("indexing_time")
         elif failure.code == OUT_OF_MEMORY:
             self._context.count_bound("indexing_memory")
-        record = RecordIndexFailure(failure.code, str(failure), now())
-        await execute(self._store, SITES, domain, record, metadata=metadata)
+        record = RecordIndexFailure(failure.code, str(failure), now(), self._instance)
+        await self._record(domain, record, metadata)
         raise failure
 
     async def _build(
         self, project: ProjectView, metadata: Metadata, report_progress: Report, unless: str | None, *, whole: bool
     ) -> IndexReport | None:
-        source, stage = source_of(project), self._sites.get(project.domain, _Wanted())
+        source, stage = source_of(project), self._sites.get(project.domain, Wanted())
         fetched = await self._fetch(source, project, stage)
         if fetched.base_commit == unless:
-            await execute(self._store, SITES, project.domain, KeepIndex(unless, now()), metadata=metadata)
+            await self._record(project.domain, KeepIndex(unless, now(), self._instance), metadata)
             return None
         folder = self._data / "index" / project.domain
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -290,14 +372,16 @@ class Indexer:
             report, is_renewed = await self._read(build, before, stage)
         self._count(report)
         record = RecordIndex(
-            build.commit, build.target.name, report.pages, report.sections, report.skipped, report.seconds, now()
-        )
-        await execute(self._store, SITES, project.domain, record, metadata=metadata)
+            build.commit, build.target.name, report.pages, report.sections, report.skipped, report.seconds, now(),
+            digest_of(build.target), int(FORMAT), self._instance,
+        )  # fmt: skip
+        await self._record(project.domain, record, metadata)
         try:
             await self._index.use(project.domain, build.target.name)
         except Invalid:
             if not is_renewed:
                 raise
+            stage.seen = build.target.name
             return await self._build(project, metadata, report_progress, None, whole=True)  # it shares a damaged file
         return report
 
@@ -307,16 +391,18 @@ class Indexer:
         if report.left_out:
             self._context.count_bound("site_files", report.left_out)
 
-    async def _fetch(self, source: Source, project: ProjectView, stage: "_Wanted") -> Fetched:
+    async def _fetch(self, source: Source, project: ProjectView, stage: "Wanted") -> Fetched:
         slot: AbstractAsyncContextManager[object] = nullcontext()
         if source.code_host != "local":
             stage.stage = "it waits to be fetched"
             slot = self._fetches.held(project.organization_id)
         async with slot:
+            if self._context.shared is not None and not await self._context.shared.claim(project.domain, stage.seen):
+                raise _Claimed
             stage.stage = "its newest commit is being fetched"
             return await self._docs.fetch(source)
 
-    async def _renewed(self, build: "_Build", before: "_Before", stage: "_Wanted") -> IndexReport | None:
+    async def _renewed(self, build: "_Build", before: "_Before", stage: "Wanted") -> IndexReport | None:
         """Renew the index from what changed; return None when everything has to be read."""
         stage.stage = "it waits for its turn to be read"
         async with self._slots.held(build.project.organization_id):
@@ -331,7 +417,7 @@ class Indexer:
             limits = Limits(self._context.times.quick, QUICK_MEMORY_BYTES)
             return await renew_in_child(build.report_progress, before.folder, build.target, changes, build.site, limits)
 
-    async def _read(self, build: "_Build", before: "_Before | None", stage: "_Wanted") -> tuple[IndexReport, bool]:
+    async def _read(self, build: "_Build", before: "_Before | None", stage: "Wanted") -> tuple[IndexReport, bool]:
         """Read the site from an archive of all its files, as quick work if it can be; and whether what did not change
         was taken from the index before.
         """
@@ -391,39 +477,12 @@ class Indexer:
         return _Before(site.view.commit, self._index.path_of(project.domain, site.file))
 
 
+class _Claimed(Exception):
+    """Another instance indexes the site, or has taken this indexing over."""
+
+
 class _TakesLong(Exception):
     """A site is not read within the time, size and memory of quick work."""
-
-
-class _Wanted:
-    """A site whose index is older than it should be."""
-
-    def __init__(self) -> None:
-        self.wanted, self.indexed = asyncio.Event(), asyncio.Event()
-        self.since = now()
-        self.stage = "it waits for its turn"
-        self.failures, self.code = 0, ""
-        self.has_task = False
-        self.is_long = False
-        self.done = (0, 0)
-        """Files that were read, and all."""
-
-    def reason(self) -> str:
-        """Return a sentence without anything of the site's own, for all to read."""
-        text = f"behind since {_at(self.since)}: {self.stage}"
-        if self.failures:
-            text += f"; {self.failures} {'try' if self.failures == 1 else 'tries'} failed, the last one: {self.code}"
-        return text
-
-
-class _Failure(NamedTuple):
-    code: str
-    may_pass: bool
-    after_seconds: float = 0.0
-
-    @property
-    def rests(self) -> bool:
-        return self.code in RESTING
 
 
 class _Build(NamedTuple):
@@ -441,23 +500,3 @@ class _Build(NamedTuple):
 class _Before(NamedTuple):
     commit: str
     folder: Path
-
-
-def _says_no_room(error: OSError | sqlite3.Error) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in NO_ROOM
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-
-
-def _at(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-async def _first(waits: "list[Awaitable[object]]") -> None:
-    """Wait for the first of these, and leave the others."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from eventstore import CommandId, EventStore, Executed, Metadata, execute
+from eventstore import CommandId, EventStore, Executed, Metadata, execute, load
 from service.domain.errors import Conflict
 from service.domain.jobs.decider import (
     FailJob,
@@ -16,17 +16,25 @@ from service.domain.jobs.decider import (
     StepBy,
 )
 from service.ports.clock import Clock
+from service.ports.shared.instances import RENEW_SECONDS, Instances
 from service.streams import JOBS
 from service.workers.retry import retry_while_unavailable
+
+HELD_SECONDS = 2 * RENEW_SECONDS
+"""A job that the log showed as ours is ours for so long, as far as our lease is certain at both ends of that time."""
 
 
 class StepRecorder:
     """A job's steps as events, each caused by the one before, for as long as the job is ours."""
 
-    def __init__(self, store: EventStore, job_id: str, instance: str, clock: Clock, *, retry_seconds: float) -> None:
-        self._store, self._job_id, self._instance = store, job_id, instance
+    def __init__(
+        self, store: EventStore, job_id: str, instances: Instances, clock: Clock, *, retry_seconds: float
+    ) -> None:
+        self._store, self._job_id, self._instances, self._instance = store, job_id, instances, instances.name
         self._clock, self._retry_seconds = clock, retry_seconds
         self._run = 0
+        self._held_at: float | None = None
+        """When the log last showed the job as ours, while our lease was certain."""
         self.tries = 0
         """How often in a row the job had to wait for its machine, without a new step between."""
         self.position = 0
@@ -44,6 +52,7 @@ class StepRecorder:
         if not isinstance(state, Running):
             raise Conflict("The job was not taken up.")
         self._run = state.work.runs
+        self._note_held()
         before = state.work.setback
         self.tries = before.tries if before is not None and before.dependency == "disk" else 0
         return state
@@ -53,7 +62,26 @@ class StepRecorder:
         if not isinstance(state, Running | Finished):
             raise Conflict("The job has been parked.")
         self.tries = 0
+        self._note_held()
         return state
+
+    async def confirm(self) -> None:
+        """Raise Conflict ``not_held`` when the job has ended, or another instance has taken it up.
+
+        A lease that is not certain is waited for: this process was paused, or the log is away.
+        """
+        while not self._instances.is_certain():
+            self._held_at = None
+            await self._clock.sleep(RENEW_SECONDS)
+        if self._held_at is not None and self._clock.seconds() - self._held_at < HELD_SECONDS:
+            return
+        state = (await retry_while_unavailable(lambda: load(self._store, JOBS, self._job_id))).state
+        if not isinstance(state, Running) or (state.instance, state.work.runs) != (self._instance, self._run):
+            raise Conflict("The job has ended, or another instance runs it by now.", code="not_held")
+        self._note_held()
+
+    def _note_held(self) -> None:
+        self._held_at = self._clock.seconds() if self._instances.is_certain() else None
 
     async def postpone(self, command: PostponeJob) -> None:
         """Let the job wait; it fails when it has waited for too long."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -21,11 +21,14 @@ from service.domain.errors import Conflict, ServiceError, Unavailable
 from service.domain.jobs.decider import (
     Finished,
     InterruptJob,
+    JobCompleted,
+    JobEvent,
     JobFailed,
     JobInterrupted,
     JobReopened,
     JobRequested,
     JobResumed,
+    JobStarted,
     JobWaiting,
     PostponeJob,
     Queued,
@@ -40,8 +43,9 @@ from service.ports.docs_source import DocsSource
 from service.ports.link_checker import LinkChecker
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.ports.shared.instances import Instances
 from service.ports.tracer import Attribute, NoTracer, Tracer
-from service.queries.jobs import active_jobs
+from service.queries.jobs.jobs import active_jobs
 from service.queries.projects import context_sources, get_project, source_of
 from service.queries.read_models import wait_for_rebuild
 from service.runtime.system import SystemClock
@@ -59,8 +63,16 @@ log = structlog.get_logger()
 NO_TRACER = NoTracer()
 SYSTEM_CLOCK = SystemClock()
 
+SWEEP_SECONDS = 5.0
+"""Between two looks for jobs whose instance has ended."""
+ENDS_RUN = JobInterrupted | JobWaiting | JobCompleted | JobFailed
+
 RECORD_DAMAGED = "the job's record is damaged"
 TEXT_DAMAGED = "Event {} of job-{} is damaged, and its text is needed to go on. Begin a new job."
+
+
+def _everywhere() -> bool:
+    return True
 
 
 class JobPorts(Struct, frozen=True):
@@ -73,6 +85,8 @@ class JobPorts(Struct, frozen=True):
     tracer: Tracer = NO_TRACER
     link_checker: LinkChecker | None = None
     clock: Clock = SYSTEM_CLOCK
+    is_home: Callable[[], bool] = _everywhere
+    """Returns whether the repositories of the embedded code host are here."""
 
 
 class JobSettings(Struct, frozen=True):
@@ -103,12 +117,13 @@ class JobRunner:
         views: Views,
         ports: JobPorts,
         settings: JobSettings,
+        instances: Instances,
         *,
-        instance: str,
-        is_alive: Callable[[str], bool],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """``sleep``, between looks at what dead instances have left, is for tests."""
         self._store, self._views, self._ports, self._settings = store, views, ports, settings
-        self._instance, self._is_alive, self._clock = instance, is_alive, ports.clock
+        self._instances, self._clock = instances, ports.clock
         self._queue = JobQueue(
             in_all=settings.concurrent_jobs,
             per_project=settings.concurrent_jobs_per_project,
@@ -120,11 +135,16 @@ class JobRunner:
         """
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         self._pauses = Pauses(self._clock, self._resume)
+        self._elsewhere: dict[str, str] = {}
+        """Jobs under way in other instances, and the names of those."""
+        self._started: dict[str, int] = {}
+        """Jobs under way here, and the positions of their starts."""
+        self._sleep = sleep
         self._known: KnownCommits | None = None
         """For all jobs; from the first one on."""
 
     async def run(self) -> None:
-        """Run until cancelled: what waits now, what dead processes left, then whatever is asked for.
+        """Run until cancelled: what waits now, then whatever is asked for, and what dead instances leave.
 
         Jobs that are under way when it is cancelled are parked: recorded as interrupted, to go on at the next start.
         """
@@ -133,8 +153,10 @@ class JobRunner:
         async with asyncio.TaskGroup() as running:
             for job_id, organization_id in await active_jobs(self._views) if self._settings.takes_up_earlier else ():
                 running.create_task(self._take_up(job_id, organization_id, running))
+            running.create_task(self._sweep(), name="jobs of dead instances")
             async for recorded in self._store.subscribe(after=after, category=JOBS.category):
                 for job_id, event in decoded(JOBS, [recorded]):
+                    self._note_place(job_id, event, recorded.position)
                     if isinstance(event, JobWaiting):
                         self._pauses.begin(job_id, event.next_try_at, running)
                     elif isinstance(event, JobRequested | JobInterrupted | JobReopened | JobResumed):
@@ -158,9 +180,37 @@ class JobRunner:
             self._pauses.begin(job_id, state.waiting.next_try_at, running)
         elif isinstance(state, Queued):
             self._begin(job_id, running, organization_id)
-        elif isinstance(state, Running) and not self._is_alive(state.instance):
-            # and the subscription takes it up
-            await retry_while_unavailable(partial(self._interrupt, job_id, state.instance))
+        elif isinstance(state, Running) and state.instance != self._instances.name:
+            self._elsewhere[job_id] = state.instance
+            await self._settle(job_id)
+
+    def _note_place(self, job_id: str, event: JobEvent, position: int) -> None:
+        """Note where a job is under way. What has begun elsewhere is stopped here, after this process was paused."""
+        if isinstance(event, JobStarted) and event.instance != self._instances.name:
+            self._elsewhere[job_id] = event.instance
+            for task in self._tasks.get(job_id, ()) if position > self._started.get(job_id, 0) else ():
+                task.cancel()
+        elif isinstance(event, ENDS_RUN | JobStarted):
+            self._elsewhere.pop(job_id, None)
+
+    async def _sweep(self) -> None:
+        """Interrupt the jobs of instances that have ended, until cancelled; the subscription takes them up."""
+        while True:
+            await self._sleep(SWEEP_SECONDS)
+            for job_id in list(self._elsewhere):
+                await self._settle(job_id)
+
+    async def _settle(self, job_id: str) -> None:
+        """Interrupt a job whose instance has ended, so that it goes on in any that is alive."""
+        name = self._elsewhere.get(job_id)
+        if name is None or self._instances.is_alive(name):
+            return
+        try:
+            await retry_while_unavailable(partial(self._interrupt, job_id, name))
+        except StoreCorrupt:  # as in _run_job
+            log.exception(RECORD_DAMAGED, job_id=job_id)
+        if self._elsewhere.get(job_id) == name:
+            del self._elsewhere[job_id]
 
     def _arrival(self, organization_id: str) -> asyncio.Lock:
         return self._arriving.setdefault(organization_id, asyncio.Lock())
@@ -188,14 +238,24 @@ class JobRunner:
             waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued) or waiting.waiting is not None:
             return  # another process has it, or it has ended
+        if not await self._is_ours(waiting.request.project_id):
+            return
         wanted = waiting.request
         async with self._queue.turn(wanted.project_id, branch_of(waiting), wanted.organization_id):
             await self._attempt(job_id)
 
+    async def _is_ours(self, project_id: str) -> bool:
+        """Return whether the job's repository is within reach: those of the embedded code host are at home alone."""
+        if self._ports.is_home():
+            return True
+        await wait_for_rebuild(self._views, await self._store.head())  # the project may be as new as the job
+        project = await get_project(self._views, project_id)
+        return project is not None and project.code_host != "local"
+
     async def _attempt(self, job_id: str) -> None:
         """Work on the job until it ends, or waits for something that is away."""
         retry_seconds = self._settings.retry_seconds
-        recorder = StepRecorder(self._store, job_id, self._instance, self._clock, retry_seconds=retry_seconds)
+        recorder = StepRecorder(self._store, job_id, self._instances, self._clock, retry_seconds=retry_seconds)
         try:
             state = await recorder.start()
         except Conflict:
@@ -205,15 +265,19 @@ class JobRunner:
             await recorder.fail("text_damaged", TEXT_DAMAGED.format(recorder.damaged, job_id))
             return
         log.info("job started", attempt=state.attempt)
+        started_at = self._started[job_id] = recorder.position
         try:
             await self._traced(job_id, state, recorder)
             log.info("job ended")
         except asyncio.CancelledError:
             with suppress(StoreUnavailable):  # then the next start finds it interrupted
-                await asyncio.shield(self._interrupt(job_id, self._instance, parked=True))
+                await asyncio.shield(self._interrupt(job_id, self._instances.name, parked=True))
             raise
         except Exception as error:  # noqa: BLE001 - a job's edge
             await self._failed(recorder, error)
+        finally:
+            if self._started.get(job_id) == started_at:
+                del self._started[job_id]
 
     async def _failed(self, recorder: StepRecorder, error: Exception) -> None:
         """Let the job wait after an error that may pass; else it fails."""

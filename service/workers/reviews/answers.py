@@ -11,7 +11,7 @@ from functools import partial
 import structlog
 
 from eventstore import Metadata, load
-from service.commands.reviews import record_answer
+from service.commands.jobs.reviews import record_answer
 from service.domain.errors import ServiceError
 from service.domain.jobs.comments import Unanswered, without_mentions
 from service.domain.jobs.decider import (
@@ -23,8 +23,8 @@ from service.domain.jobs.decider import (
     RecordAnswer,
 )
 from service.ports.review_host import NewAnswer
+from service.queries.jobs.reviews import jobs_with_unanswered_comments
 from service.queries.projects import get_project, source_of
-from service.queries.reviews import jobs_with_unanswered_comments
 from service.streams import JOBS
 from service.workers.retry import retry_while_unavailable
 from service.workers.reviews.context import ReviewContext
@@ -41,7 +41,7 @@ MAX_ANSWER_CHARACTERS = 4_000
 class CommentAnswers:
     def __init__(self, context: ReviewContext, *, mention: str) -> None:
         self._store, self._views, self._hosts, self._clock = context.store, context.views, context.hosts, context.clock
-        self._mention = mention
+        self._mention, self._leads = mention, context.leads
         self._attempts: Attempts[str] = Attempts("comments not answered")
         self._schedule: Schedule[str] = Schedule(self.answer, context.slots)
 
@@ -80,6 +80,8 @@ class CommentAnswers:
             text = _refusal(first) if first.reason is not None else self._closing(job, asked)
             answer = NewAnswer(text, first.answer_id, first.comment.thread, _written_at(asked))
             ids = tuple(one.answer_id for one in asked)
+            if not self._leads():  # this process was paused: another one may have answered
+                await asyncio.Event().wait()  # until it is cancelled
             try:
                 url = await host.post_answer(source, first.comment.number, answer)
             except ServiceError as error:

@@ -14,15 +14,15 @@ import structlog
 from msgspec import Struct
 
 from eventstore import EventStore, Metadata
-from service.commands.jobs import close_pull_request
-from service.commands.reviews import comment_of, is_new_comment, receive_comment
+from service.commands.jobs.jobs import close_pull_request
+from service.commands.jobs.reviews import comment_of, is_new_comment, receive_comment
 from service.domain.hooks.incoming import CommentReported
 from service.domain.jobs.decider import ClosePullRequest, PullRequestOpened, PullRequestUpdated
 from service.markup.mentions import mentions
 from service.ports.docs_source import Source
 from service.ports.review_host import Comment, ReviewHost, is_answer
+from service.queries.jobs.reviews import OpenPullRequest, open_pull_requests
 from service.queries.projects import get_project, source_of
-from service.queries.reviews import OpenPullRequest, open_pull_requests
 from service.streams import INCOMING, JOBS, decoded
 from service.workers.retry import retry_while_unavailable
 from service.workers.reviews.context import ReviewContext

@@ -19,3 +19,5 @@ class ReviewContext(Struct, frozen=True):
     slots: FairSlots
     clock: Callable[[], datetime] = now
     """For tests."""
+    leads: Callable[[], bool] = lambda: True
+    """Returns whether no other instance answers comments."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 from service.adapters.builtin.editing.forms import short
 from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Turn, counted
-from service.domain.comparison import Effort
-from service.domain.line_merge import OURS, LineConflict, marked_conflicts, merged_words
+from service.domain.texts.comparison import Effort
+from service.domain.texts.line_merge import OURS, LineConflict, marked_conflicts, merged_words
 
 MERGE_TITLE = "Merge the documentation's branch"
 UNRESOLVED = (

@@ -112,10 +112,6 @@ class Links:
         """Return how the site was laid out before the changes."""
         return await self._base_layout()
 
-    async def layout_now(self) -> Layout:
-        """Return how the site is laid out, with the pages that its navigation names and that are there now."""
-        return (await self._view()).layout
-
     async def views(self) -> tuple[SiteView, SiteView]:
         """Return the site before the changes, and as it is now. Every page of it is read for that once."""
         return await self._view(base=True), await self._view()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from posixpath import dirname, normpath
 from textwrap import dedent
 
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 from service.retrieval.readers.includes.files import chosen_lines, number_in, separated
 from service.retrieval.readers.sphinx.facts import SphinxFacts
 

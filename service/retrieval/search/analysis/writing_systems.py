@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 from msgspec import Struct
 
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 from service.markup.languages.stop_words import stop_words
 
 _HANGUL = "\uac00-\ud7a3"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tantivy import Query
 
 from service.domain.search import QueryWord
-from service.domain.unicode_forms import normalized
+from service.domain.texts.unicode_forms import normalized
 from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis.compounds import compound_parts
 from service.retrieval.search.analysis.terms import joined_names, parts_of, words_in

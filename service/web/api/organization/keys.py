@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from service.commands.keys import NewKey, change_key, create_key, revoke_key
+from service.commands.access.keys import NewKey, change_key, create_key, revoke_key
 from service.domain.access.callers import MAX_ENTRIES
 from service.domain.access.keys import ChangeKey, KeyKind, KeyScope
 from service.domain.errors import Invalid, NotFound
-from service.queries.keys import key_of, keys_page
+from service.queries.access.keys import key_of, keys_page
 from service.queries.read_models import wait_for_head
 from service.runtime.system import now
+from service.views.access.keys import CreatedKeyView, KeyList, KeyView
 from service.views.fields import described
-from service.views.keys import CreatedKeyView, KeyList, KeyView
-from service.web.api.operations import ID_CURSOR, Answer, Routes, limit_parameter
-from service.web.http.access import admin_key
+from service.web.api.description.operations import ID_CURSOR, Answer, Routes, limit_parameter
+from service.web.http.access.access import admin_key
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
 from service.web.http.query_params import id_cursor, whole_param

@@ -3,8 +3,8 @@
 from aiohttp import web
 
 from service.views.models import ModelsView
-from service.web.api.operations import Answer, Routes
-from service.web.http.access import admin_key
+from service.web.api.description.operations import Answer, Routes
+from service.web.http.access.access import admin_key
 from service.web.http.app_keys import MODEL_ALIASES, MODEL_NAMES
 from service.web.http.problems import json_response
 

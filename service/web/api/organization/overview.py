@@ -5,17 +5,17 @@ from typing import Annotated, cast, get_args
 from aiohttp import web
 from msgspec import Meta
 
-from service.queries.organization_jobs import JobFilter, list_organization_jobs, with_queue_positions
+from service.queries.jobs.organization_jobs import JobFilter, list_organization_jobs, with_queue_positions
 from service.queries.overview import read_overview
 from service.queries.read_models import wait_for_head
 from service.queries.sites import list_organization_sites
 from service.runtime.system import now
-from service.views.jobs import OrganizationJobList
+from service.views.jobs.jobs import OrganizationJobList
 from service.views.overview import OverviewView
-from service.web.api.job_bodies import JOB_EXAMPLE
-from service.web.api.jobs import JOB_CURSOR, cursor_of
-from service.web.api.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
-from service.web.http.access import admin_key
+from service.web.api.description.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
+from service.web.api.jobs.job_bodies import JOB_EXAMPLE
+from service.web.api.jobs.jobs import JOB_CURSOR, cursor_of
+from service.web.http.access.access import admin_key
 from service.web.http.app_keys import JOB_READER, STORE, VIEWS
 from service.web.http.problems import json_response
 from service.web.http.query_params import bad_query, query_param, whole_param
@@ -61,15 +61,15 @@ async def show_overview(request: web.Request) -> web.Response:
     "Organization",
     "List an organization's jobs",
     {200: Answer("The newest first.", OrganizationJobList, example={"jobs": [LISTED_EXAMPLE], "nextCursor": None})},
-    description="Those of all projects, without archived ones. As long as `nextCursor` is not null there are more: send"
-    " it back as `cursor`.",
+    description="Those of all projects, without archived ones unless `only` asks for these. As long as `nextCursor` is"
+    " not null there are more: send it back as `cursor`.",
     parameters=(
         limit_parameter(LISTED, MAX_LISTED),
         cursor_parameter(Annotated[str, Meta(pattern=f"^{JOB_CURSOR}$")]),
         Parameter(
             "only",
-            "Only jobs that are `active`, `completed` or `failed`, whose pull request waits for a `review`, or that"
-            " ask something (`needs_input`).",
+            "Only jobs that are `active`, `completed` or `failed`, whose pull request waits for a `review`, that"
+            " ask something (`needs_input`), or that are `archived`.",
             JobFilter,
             example="review",
         ),

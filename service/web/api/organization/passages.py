@@ -7,13 +7,13 @@ from aiohttp import web
 from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import DocsSource
 from service.queries.projects import source_of
-from service.queries.questions import catch_up_questions
+from service.queries.readers.questions import catch_up_questions
 from service.views.projects import ProjectView
-from service.views.questions import PassageLineView, PassageView, SourceView, TranscriptMessage, TranscriptView
-from service.web.api.analytics import SOURCE_EXAMPLE
-from service.web.api.operations import Answer, Routes
+from service.views.readers.questions import PassageLineView, PassageView, SourceView, TranscriptMessage, TranscriptView
+from service.web.api.assistant.analytics import SOURCE_EXAMPLE
+from service.web.api.description.operations import Answer, Routes
 from service.web.api.organization.questions import conversation_of
-from service.web.http.access import admin_key
+from service.web.http.access.access import admin_key
 from service.web.http.app_keys import DOCS_SOURCE, STORE, VIEWS
 from service.web.http.hosted import PAGE_TURNS
 from service.web.http.problems import json_response

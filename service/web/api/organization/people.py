@@ -6,17 +6,17 @@ from aiohttp import web
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from service.commands.people import NewPerson, add_person, change_role, make_members_link, remove_member
+from service.commands.access.people import NewPerson, add_person, change_role, make_members_link, remove_member
 from service.domain.access.members import MAX_MEMBERS, Role
 from service.domain.access.people import LINK_MINUTES, MAX_EMAIL_CHARACTERS
 from service.domain.organizations import MAX_NAME_CHARACTERS
-from service.queries.people import member_of, members_page
+from service.queries.access.people import member_of, members_page
+from service.views.access.people import InvitedView, MemberList, MemberView
 from service.views.fields import described
-from service.views.people import InvitedView, MemberList, MemberView
-from service.web.api.operations import ID_CURSOR, Answer, Routes, limit_parameter
-from service.web.http.access import admin_key
+from service.web.api.description.operations import ID_CURSOR, Answer, Routes, limit_parameter
+from service.web.http.access.access import admin_key
+from service.web.http.access.people import settle, sign_in_link
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.people import settle, sign_in_link
 from service.web.http.problems import json_response, metadata_of, read_body
 from service.web.http.query_params import id_cursor, whole_param
 

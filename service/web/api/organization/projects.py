@@ -18,8 +18,8 @@ from service.runtime.zip_files import MAX_ARCHIVE_BYTES
 from service.views.fields import NextCursor, described
 from service.views.organizations import OrganizationView
 from service.views.projects import ProjectView
-from service.web.api.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
-from service.web.http.access import admin_key, project_for
+from service.web.api.description.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
+from service.web.http.access.access import admin_key, project_for
 from service.web.http.app_keys import GUARDED_PROJECTS, UPLOADS, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
 from service.web.http.query_params import query_param, text_cursor, whole_param
@@ -44,6 +44,8 @@ PROJECT_EXAMPLE = {
     "createdAt": "2026-11-21T09:30:00.000Z",
     "guarded": True,
     "tokenId": "7d6c5b4a39284716a5b4c3d2e1f00918",
+    "siteUrl": "https://docs.example.com",
+    "maxCostUsdDay": 5.0,
 }
 ORGANIZATION_EXAMPLE = {
     "id": "4f2a9c1e6b7d4e0f8a9b0c1d2e3f4a5b", "name": "Acme", "createdAt": "2026-11-21T09:30:00.000Z"
@@ -63,6 +65,14 @@ class ContextRepositoryBody(Struct, frozen=True):
     repository: Annotated[Text, described("Its https:// URL; or, of one that is there already, its address.")]
     ref: Annotated[Name, described("A branch or tag; empty for the branch that it shows by default.")] = ""
     public: Annotated[bool, described("Its text may be quoted in pull requests.")] = False
+    token: Annotated[
+        str,
+        Meta(
+            max_length=4_096,
+            description="A token for it; kept encrypted, and never shown again. Empty: of one that is there already,"
+            " the token stays; another address needs its token again.",
+        ),
+    ] = ""
 
 
 class NewProjectBody(Struct, frozen=True, rename="camel"):
@@ -90,6 +100,9 @@ class NewProjectBody(Struct, frozen=True, rename="camel"):
         Annotated[tuple[ContextRepositoryBody, ...], Meta(max_length=20)],
         described("Repositories that the agent reads."),
     ] = ()
+    site_url: Annotated[
+        Text, described("The address at which its pages are published, so that sources lead there.")
+    ] = ""
 
 
 class ProjectBody(Struct, frozen=True, rename="camel"):
@@ -109,6 +122,13 @@ class ProjectBody(Struct, frozen=True, rename="camel"):
     contexts: Annotated[
         Annotated[tuple[ContextRepositoryBody, ...], Meta(max_length=20)] | None,
         described("Repositories that the agent reads; all from now on."),
+    ] = None
+    site_url: Annotated[Text | None, described("The address at which its pages are published; empty: not known.")] = (
+        None
+    )
+    max_cost_usd_day: Annotated[
+        Annotated[float, Meta(ge=0, le=1_000_000)] | None,
+        described("The most that replies of its site may cost in a day of UTC; 0: no bound of its own."),
     ] = None
 
 
@@ -236,6 +256,33 @@ async def upload_project(request: web.Request) -> web.Response:
 
 
 @routes.operation(
+    "POST",
+    "/v2/projects/{projectId}/upload",
+    "uploadVersion",
+    "Projects",
+    "Upload a new version of a project's files",
+    {200: Answer("The project; its site is being indexed.", CheckedProjectView, example=CHECKED_EXAMPLE)},
+    description="For a project that was created from a zip archive: the body is another one, of at most"
+    f" {MAX_ARCHIVE_BYTES >> 20} MiB, with all files. Files that it lacks are removed. Changes that were merged here"
+    " since the last upload stay; where the archive changes the same file, nothing is imported (`diverged`). Safe to"
+    " repeat.",
+    file="application/octet-stream",
+    errors={
+        400: ("bad_archive", "too_large"),
+        408: ("body_too_slow",),
+        409: ("diverged", "not_uploaded", "read_only"),
+        413: ("body_too_large",),
+    },
+)
+async def upload_version(request: web.Request) -> web.Response:
+    project = await project_for(request)
+    received = request.app[UPLOADS].received(project.organization_id, "upload.zip", _pieces(request))
+    async with received as upload:
+        done = await request.app[GUARDED_PROJECTS].upload_again(project.id, upload, metadata_of(request))
+    return json_response(await _checked(request, done))
+
+
+@routes.operation(
     "GET",
     "/v2/projects/{projectId}",
     "getProject",
@@ -269,7 +316,7 @@ async def update_project(request: web.Request) -> web.Response:
 
 
 def _contexts(bodies: tuple[ContextRepositoryBody, ...]) -> tuple[NamedContext, ...]:
-    return tuple(NamedContext(one.name, one.repository, one.ref, one.public) for one in bodies)
+    return tuple(NamedContext(one.name, one.repository, one.ref, one.public, one.token) for one in bodies)
 
 
 async def _checked(request: web.Request, done: CheckedProject) -> CheckedProjectView:

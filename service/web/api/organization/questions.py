@@ -8,28 +8,31 @@ from aiohttp import web
 from msgspec import Meta
 
 from service.commands.erasures import erase_subject
+from service.domain.errors import Invalid
 from service.domain.threads.feedback import Rating
+from service.domain.threads.question_words import words_of
 from service.domain.threads.recorded_reply import Caller
-from service.queries.analytics import Days, read_analytics, with_uncited_pages
-from service.queries.gaps import GapQuery
 from service.queries.projects import get_project
-from service.queries.questions import (
+from service.queries.readers.analytics import Days, read_analytics, with_uncited_pages
+from service.queries.readers.gaps import GapQuery
+from service.queries.readers.questions import (
     FIRST,
+    MAX_WORDS_SOUGHT,
     Outcome,
     QuestionFilter,
     catch_up_questions,
-    list_organization_questions,
     project_of_thread,
+    questions_page,
     read_transcript,
     thread_not_found,
 )
 from service.runtime.system import now
 from service.streams import THREADS
-from service.views.analytics import AnalyticsView
-from service.views.gaps import GapsView
 from service.views.projects import ProjectView
-from service.views.questions import ConversationsView, ErasedThreadView, TranscriptView
-from service.web.api.analytics import (
+from service.views.readers.analytics import AnalyticsView
+from service.views.readers.gaps import GapsView
+from service.views.readers.questions import ConversationsView, ErasedThreadView, TranscriptView
+from service.web.api.assistant.analytics import (
     CONVERSATION_EXAMPLE,
     CURSOR,
     FROM,
@@ -40,14 +43,16 @@ from service.web.api.analytics import (
     one_of,
     period_of,
 )
-from service.web.api.feedback import EXAMPLE_THREAD_ID
-from service.web.api.operations import Answer, Parameter, Routes, limit_parameter
-from service.web.http.access import PROJECT_DIRECTORY, admin_key
+from service.web.api.assistant.feedback import EXAMPLE_THREAD_ID
+from service.web.api.description.operations import Answer, Parameter, Routes, limit_parameter
+from service.web.http.access.access import PROJECT_DIRECTORY, admin_key
 from service.web.http.app_keys import GAP_READER, INDEX, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of
 from service.web.http.query_params import query_param, whole_param
 
 MAX_LISTED, LISTED = 100, 50
+MAX_TEXT = 200
+"""Characters to search for."""
 MAX_GAPS, GAPS = 50, 20
 MAX_DAYS, DAYS = 366, 30
 CALLERS = tuple(caller for caller in get_args(Caller) if caller)
@@ -127,6 +132,13 @@ routes = Routes()
         ),
         Parameter("rating", "Only questions whose answer was rated so.", Rating, example="down"),
         Parameter("caller", "Only questions from this kind of client.", Literal[CALLERS], example="web"),
+        Parameter(
+            "text",
+            f"Only questions with all of these words, at most {MAX_WORDS_SOUGHT}, wherever they stand. A page may have"
+            " fewer questions than `limit`, or none, and still a next one.",
+            Annotated[str, Meta(max_length=MAX_TEXT)],
+            example="saml certificate",
+        ),
     ),
 )
 async def list_questions(request: web.Request) -> web.Response:
@@ -138,17 +150,26 @@ async def list_questions(request: web.Request) -> web.Response:
         cast("Rating | None", one_of(request, "rating", get_args(Rating))),
         cast("Caller | None", one_of(request, "caller", CALLERS)),
         query_param(request, "projectId"),
+        searched_text(request),
     )
     period, before = period_of(request), cursor_of(request, FIRST)
     await _catch_up(request)
-    found = await list_organization_questions(
-        request.app[VIEWS], organization_id, period, only, before=before, limit=limit + 1
-    )
-    has_more = len(found) > limit
-    views = tuple(view for _, view in found[:limit])
-    listed = ConversationsView(views, str(found[limit - 1][0]) if has_more else None, has_more)
+    found = await questions_page(request.app[VIEWS], organization_id, period, only, before=before, limit=limit)
+    cursor = None if found.next is None else str(found.next)
+    listed = ConversationsView(tuple(found.questions), cursor, cursor is not None)
     body = await asyncio.to_thread(msgspec.json.encode, listed)
     return web.Response(body=body, content_type="application/json")
+
+
+def searched_text(request: web.Request) -> str | None:
+    """Return the words by which questions are sought; None for none. Raise Invalid."""
+    text = (query_param(request, "text") or "").strip()
+    if len(text) > MAX_TEXT or len(words_of(text)) > MAX_WORDS_SOUGHT:
+        raise Invalid(
+            f"The text is too long to search for. Give at most {MAX_WORDS_SOUGHT} words and {MAX_TEXT} characters.",
+            problems=(("$.text", "It is too long."),),
+        )
+    return text or None
 
 
 @routes.operation(

@@ -19,10 +19,10 @@ from service.views.evaluation import EvaluationView
 from service.views.fields import described
 from service.views.search import ExplainedResults, explained_result
 from service.views.sites import SiteView
-from service.web.api.operations import Answer, Parameter, Routes
+from service.web.api.description.operations import Answer, Parameter, Routes
 from service.web.api.organization.sites import site_of
 from service.web.api.search import SEARCH_EXAMPLE
-from service.web.http.access import admin_key
+from service.web.http.access.access import admin_key
 from service.web.http.app_keys import INDEX
 from service.web.http.problems import json_response, read_body
 from service.web.http.query_params import bad_query, query_param

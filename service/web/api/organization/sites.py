@@ -3,24 +3,41 @@
 from typing import Annotated
 
 from aiohttp import web
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
-from service.commands.sites import change_site_access, request_index
+from service.commands.sites import change_site_access, change_site_widget, request_index
 from service.domain.errors import Invalid
 from service.domain.sites import ChangeSiteAccess
+from service.domain.widget import (
+    MAX_GREETING_CHARACTERS,
+    MAX_HAND_OFF_CHARACTERS,
+    MAX_SUGGESTION_CHARACTERS,
+    MAX_SUGGESTIONS,
+    MAX_TITLE_CHARACTERS,
+    WidgetChange,
+    WidgetForm,
+)
 from service.queries.payments import payment_of, remedy_of
 from service.queries.read_models import wait_for_head
 from service.queries.sites import Site, get_site, list_sites_of
 from service.runtime.system import now
 from service.views.fields import NextCursor, described
 from service.views.sites import IndexingView, PaymentView, SiteReportView, SiteView
-from service.web.api.operations import Answer, Routes
+from service.web.api.description.operations import Answer, Routes
 from service.web.api.organization.projects import CURSOR, LIMIT, LISTED, MAX_LISTED
-from service.web.http.access import admin_key, site_not_found
+from service.web.http.access.access import admin_key, site_not_found
 from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, SITE_REPORTS, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
 from service.web.http.query_params import text_cursor, whole_param
 
+WIDGET_EXAMPLE = {
+    "title": "Ask the guide",
+    "greeting": "",
+    "suggestions": ["How do I start?"],
+    "handOff": "https://example.com/support?conversation={threadId}",
+    "form": "side",
+    "accent": "#0b6e4f",
+}
 SITE_EXAMPLE = {
     "domain": "guide",
     "projectId": "0b9c3d5e7f8a4c1d9e2f3a4b5c6d7e8f",
@@ -35,6 +52,7 @@ SITE_EXAMPLE = {
     "failure": None,
     "public": False,
     "origins": [],
+    "widget": WIDGET_EXAMPLE,
 }
 SHOWN_EXAMPLE = {
     "site": SITE_EXAMPLE,
@@ -76,6 +94,30 @@ class AccessBody(Struct, frozen=True):
         Annotated[tuple[Annotated[str, Meta(max_length=300)], ...], Meta(max_length=100)] | None,
         described("The websites whose pages may ask it; instead of those so far."),
     ] = None
+
+
+class WidgetBody(Struct, frozen=True, rename="camel"):
+    """The settings of a site's widget. What is left out stays as it is; what is empty is the widget's own again."""
+
+    title: Annotated[
+        Annotated[str, Meta(max_length=MAX_TITLE_CHARACTERS)] | None, described("The heading of its panel.")
+    ] = None
+    greeting: Annotated[
+        Annotated[str, Meta(max_length=MAX_GREETING_CHARACTERS)] | None, described("Its first words to the reader.")
+    ] = None
+    suggestions: Annotated[
+        Annotated[
+            tuple[Annotated[str, Meta(max_length=MAX_SUGGESTION_CHARACTERS)], ...], Meta(max_length=MAX_SUGGESTIONS)
+        ]
+        | None,
+        described("Questions to begin with; instead of those so far."),
+    ] = None
+    hand_off: Annotated[
+        Annotated[str, Meta(max_length=MAX_HAND_OFF_CHARACTERS)] | None,
+        described("A link or a mail address where readers get more help; `{threadId}` in a link is the conversation."),
+    ] = None
+    form: Annotated[WidgetForm | None, described("How the panel opens where the page's tag does not choose.")] = None
+    accent: Annotated[Annotated[str, Meta(max_length=7)] | None, described("A colour, such as `#0b6e4f`.")] = None
 
 
 routes = Routes()
@@ -159,6 +201,31 @@ async def change_access(request: web.Request) -> web.Response:
     body = await read_body(request, AccessBody)
     await open_or_close(request, site.view, ChangeSiteAccess(now(), body.public, body.origins))
     return json_response(await shown_site(request, await _site(request)))
+
+
+@routes.operation(
+    "POST",
+    "/v2/sites/{domain}/widget",
+    "changeSiteWidget",
+    "Projects",
+    "Change the settings of a site's widget",
+    {200: Answer("The site as it is now.", ShownSiteView, example=SHOWN_EXAMPLE)},
+    description="The widget reads them when it is opened, so the pages that carry its tag stay as they are.",
+    body=WidgetBody,
+    body_examples={"help": {"handOff": "help@example.com"}, "look": {"title": "Ask the guide", "accent": "#0b6e4f"}},
+    errors={409: ("read_only",)},
+)
+async def change_widget(request: web.Request) -> web.Response:
+    site = await _site(request)
+    body = await read_body(request, WidgetBody)
+    await save_widget(request, site.view, WidgetChange(**structs.asdict(body)))
+    return json_response(await shown_site(request, await _site(request)))
+
+
+async def save_widget(request: web.Request, site: SiteView, change: WidgetChange) -> None:
+    """Change the settings of a site's widget. Raise Invalid."""
+    await change_site_widget(request.app[STORE], site.domain, change, metadata_of(request))
+    await wait_for_head(request.app[STORE], request.app[VIEWS])
 
 
 async def open_or_close(request: web.Request, site: SiteView, change: ChangeSiteAccess) -> None:

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from aiohttp import web
 from msgspec import Meta
 
-from service.domain.times import timestamp
+from service.domain.texts.times import timestamp
+from service.queries.access.usage import cost_by_site, usage_by_day, usage_by_key, usage_by_project
 from service.queries.organizations import get_organization
-from service.queries.usage import usage_by_day, usage_by_key, usage_by_project
 from service.runtime.system import now
-from service.views.usage import LimitScope, LimitView, UsageOfView, UsageView
-from service.web.api.operations import Answer, Parameter, Routes
-from service.web.http.access import admin_key
-from service.web.http.app_keys import VIEWS
-from service.web.http.limits import ADMISSIONS
+from service.views.access.usage import LimitScope, LimitView, UsageOfView, UsageView
+from service.web.api.description.operations import Answer, Parameter, Routes
+from service.web.http.access.access import admin_key
+from service.web.http.app_keys import COST_BOUNDS, VIEWS
+from service.web.http.connections.limits import ADMISSIONS
 from service.web.http.problems import json_response
 from service.web.http.query_params import whole_param
 
@@ -36,6 +36,15 @@ USAGE_EXAMPLE: dict[str, Any] = {
     "days": [{"day": "2026-11-21", "assistant": 128, "agent": 3}],
     "keys": [{"id": "5b0f1d8f3a524b7a9c1e7d33019a8e6c", "name": "CI", "assistant": 0, "agent": 3}],
     "projects": [{"id": "5d0c8b1e", "name": "Guide", "assistant": 128, "agent": 3}],
+    "costs": [
+        {
+            "projectId": "5d0c8b1e",
+            "domain": "guide",
+            "spentTodayUsd": 0.42,
+            "ownBoundUsdDay": 5.0,
+            "boundUsdDay": 20.0,
+        }
+    ],
 }
 
 routes = Routes()
@@ -76,7 +85,9 @@ async def usage_of(request: web.Request, organization_id: str, days: int) -> Usa
         for scope, one in _callers(UsageOfView(organization_id, name, 0, 0), keys, projects)
         if (limit := _limit(request, scope, one)) is not None
     ]
-    return UsageView(tuple(limits), await usage_by_day(views, organization_id, today, days), keys, projects)
+    by_day = await usage_by_day(views, organization_id, today, days)
+    costs = await cost_by_site(views, organization_id, today, request.app[COST_BOUNDS]().site)
+    return UsageView(tuple(limits), by_day, keys, projects, costs)
 
 
 def _callers(

@@ -20,8 +20,8 @@ from service.views.webhooks import (
     WebhookList,
     WebhookView,
 )
-from service.web.api.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
-from service.web.http.access import admin_key
+from service.web.api.description.operations import Answer, Parameter, Routes, cursor_parameter, limit_parameter
+from service.web.http.access.access import admin_key
 from service.web.http.app_keys import ALLOW_PRIVATE, STORE, VIEWS
 from service.web.http.problems import json_response, metadata_of, read_body
 from service.web.http.query_params import bad_query, number_cursor, query_param, whole_param

@@ -9,23 +9,23 @@ from aiohttp import web
 from markupsafe import Markup
 
 from eventstore import EventStore, Metadata
-from service.commands.jobs import add_message, archive_job, cancel_job, retry_job
+from service.commands.jobs.jobs import add_message, archive_job, cancel_job, retry_job, unarchive_job
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
-from service.queries.job_transcript import follow_transcript, read_plan, read_transcript
-from service.queries.jobs import ReadJob
-from service.queries.organization_jobs import ListedJob, listed_job, project_of_job
+from service.queries.jobs.job_transcript import follow_transcript, read_plan, read_transcript
+from service.queries.jobs.jobs import ReadJob
+from service.queries.jobs.organization_jobs import ListedJob, listed_job, project_of_job
 from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.runtime.processes import run_in_child
 from service.views.projects import ProjectView
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
+from service.web.http.access.people import PEOPLE_DIRECTORY, Member, member, metadata
+from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
+from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
 from service.web.http.hosted import MAKING_BYTES, MAKING_SECONDS, PAGE_TURNS, act_on_job
-from service.web.http.limits import metered_for_person
-from service.web.http.people import PEOPLE_DIRECTORY, Member, member, metadata
-from service.web.http.revocation import revocation_of
 from service.web.pages.pull_request_views import make_changes
 from service.web.pages.rendering import rendered
 
@@ -53,7 +53,7 @@ async def _job_page(
         dashboard_page,
         request,
         viewer,
-        "job.html",
+        "agent/job.html",
         status=status,
         **await _state(request, viewer, project, job),
         transcript=transcript,
@@ -122,7 +122,13 @@ async def _fragments(
             assert isinstance(listed, ListedJob)
             changed, last_state = listed.state != last_state, listed.state
             html = await asyncio.to_thread(
-                rendered, "job_live.html", root=root, member=viewer, entries=entries, with_actions=changed, **values
+                rendered,
+                "agent/job_live.html",
+                root=root,
+                member=viewer,
+                entries=entries,
+                with_actions=changed,
+                **values,
             )
             yield Live(html, str(position))
 
@@ -140,7 +146,7 @@ async def show_changes(request: web.Request) -> web.Response:
         dashboard_page,
         request,
         viewer,
-        "job_changes.html",
+        "agent/job_changes.html",
         job=job.view,
         changes=changes,
         files=Markup(made.html),  # noqa: S704  (written by our template, which escapes all text)
@@ -181,6 +187,11 @@ async def retry(request: web.Request) -> web.Response:
 @routes.post(JOB_PATH + "/archive")
 async def archive(request: web.Request) -> web.Response:
     return await _done(request, await member(request, "editor"), archive_job, "The job is archived.")
+
+
+@routes.post(JOB_PATH + "/unarchive")
+async def unarchive(request: web.Request) -> web.Response:
+    return await _done(request, await member(request, "editor"), unarchive_job, "The job is listed again.")
 
 
 @routes.post(JOB_PATH + "/merge")

@@ -10,10 +10,10 @@ from typing import get_args
 import msgspec
 from aiohttp import web
 
-from service.commands.jobs import MAX_CONTEXT_CHARACTERS, NewJob, request_job
+from service.commands.jobs.jobs import MAX_CONTEXT_CHARACTERS, NewJob, request_job
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
-from service.queries.organization_jobs import (
+from service.queries.jobs.organization_jobs import (
     JobFilter,
     ListedJobs,
     count_organization_jobs,
@@ -25,12 +25,12 @@ from service.runtime.system import new_id
 from service.streams import JOBS
 from service.views.projects import ProjectView
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
+from service.web.http.access.hosts import service_address
+from service.web.http.access.people import Member, member, metadata
+from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import MODEL_ALIASES, MODEL_NAMES, MODELS, STORE, VIEWS
+from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
-from service.web.http.hosts import service_address
-from service.web.http.limits import metered_for_person
-from service.web.http.people import Member, member, metadata
-from service.web.http.revocation import revocation_of
 from service.web.pages.rendering import rendered
 
 PAGE_LENGTH = 25
@@ -42,6 +42,7 @@ FILTER_NAMES: Mapping[JobFilter | None, str] = {
     "review": "To review",
     "needs_input": "Needs your answer",
     "failed": "Failed",
+    "archived": "Archived",
 }
 JOBS_PATH = "/dashboard/{organizationId}/jobs"
 SAMPLE = "Fix broken links"
@@ -59,7 +60,7 @@ async def show_jobs(request: web.Request) -> web.Response:
     return dashboard_page(
         request,
         viewer,
-        "jobs.html",
+        "agent/jobs.html",
         listed=await _listed(request, viewer),
         project_names={project.id: project.name for project in projects},
         counts=await count_organization_jobs(request.app[VIEWS], viewer.organization_id),
@@ -94,14 +95,14 @@ async def _live_rows(request: web.Request, viewer: Member) -> AsyncGenerator[Liv
     store, root = request.app[STORE], root_of_page(request)
     after = await store.head()
     shown = await _rows(request, viewer)
-    yield Live(rendered("jobs_rows.html", root=root, member=viewer, **shown))
+    yield Live(rendered("agent/jobs_rows.html", root=root, member=viewer, **shown))
     async with aclosing(store.follow(after=after, category=JOBS.category)) as batches:
         async for _ in batches:
             await wait_for_head(store, request.app[VIEWS])
             rows = await _rows(request, viewer)
             if rows != shown:  # the jobs of others change, too
                 shown = rows
-                yield Live(rendered("jobs_rows.html", root=root, member=viewer, **rows))
+                yield Live(rendered("agent/jobs_rows.html", root=root, member=viewer, **rows))
             await asyncio.sleep(LIVE_SECONDS)
 
 
@@ -196,7 +197,7 @@ async def _new_job_page(
     return dashboard_page(
         request,
         viewer,
-        "job_new.html",
+        "agent/job_new.html",
         status=status,
         projects=projects,
         project=project,

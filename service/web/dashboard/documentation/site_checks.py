@@ -22,9 +22,9 @@ from service.web.api.organization.site_checks import (
 from service.web.api.organization.sites import site_of
 from service.web.dashboard.documentation.sites import SITE
 from service.web.dashboard.page import dashboard_page
+from service.web.http.access.people import Member, member
 from service.web.http.app_keys import SITE_REPORTS
 from service.web.http.forms import read_form
-from service.web.http.people import Member, member
 from service.web.http.problems import status_of
 
 FIRST, PAGE_FINDINGS = 5, 100
@@ -63,7 +63,7 @@ async def show_report(request: web.Request) -> web.Response:
     return dashboard_page(
         request,
         viewer,
-        "site_report.html",
+        "documentation/site_report.html",
         site=site.view,
         report=report,
         problem=problem,
@@ -99,7 +99,7 @@ async def show_search(request: web.Request) -> web.Response:
     return dashboard_page(
         request,
         viewer,
-        "site_search.html",
+        "documentation/site_search.html",
         site=site.view,
         query=query,
         language=language,
@@ -139,7 +139,7 @@ def _golden_page(
     return dashboard_page(
         request,
         viewer,
-        "site_golden.html",
+        "documentation/site_golden.html",
         status=status_of(error) if error is not None else 200,
         site=site.view,
         text=text,

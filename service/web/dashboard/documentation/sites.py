@@ -17,11 +17,11 @@ from service.runtime.system import now
 from service.streams import SITES
 from service.web.api.organization.sites import open_or_close, site_of
 from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
+from service.web.http.access.people import Member, member, metadata
+from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
-from service.web.http.people import Member, member, metadata
 from service.web.http.problems import status_of
-from service.web.http.revocation import revocation_of
 from service.web.pages.rendering import rendered
 
 PAGE_LENGTH = 50
@@ -43,7 +43,7 @@ async def show_sites(request: web.Request) -> web.Response:
     return dashboard_page(
         request,
         viewer,
-        "sites.html",
+        "documentation/sites.html",
         sites=[row.view for row in shown],
         cursor=cursor,
         next_cursor=shown[-1].view.domain if len(rows) > PAGE_LENGTH else None,
@@ -59,7 +59,7 @@ async def show_site(request: web.Request) -> web.Response:
     return dashboard_page(
         request,
         viewer,
-        "site.html",
+        "documentation/site.html",
         project=project,
         site=state["site"],
         indexing=state["indexing"],
@@ -83,7 +83,7 @@ async def _live_state(request: web.Request, viewer: Member, domain: str) -> Asyn
         try:
             while True:
                 state = _state(request, await site_of(request, viewer.organization_id))
-                html = rendered("site_state.html", root=root, member=viewer, **state)
+                html = rendered("documentation/site_state.html", root=root, member=viewer, **state)
                 if html != shown:
                     shown = html
                     yield Live(html)
@@ -144,7 +144,7 @@ async def _access_page(
     return dashboard_page(
         request,
         viewer,
-        "site_access.html",
+        "documentation/site_access.html",
         status=status_of(error) if error is not None else 200,
         site=site.view,
         payment=payment,

@@ -3,25 +3,25 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from pathlib import Path
 
 import msgspec
 from aiohttp import web
 
-from eventstore import RecordedEvent, stored_events
+from eventstore import LogPlace, RecordedEvent
 from service.commands.audit import record_page_read
 from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
-from service.domain.times import moment
+from service.domain.texts.times import moment
+from service.integrity.log_place import log_place
 from service.queries.audit import CATEGORIES, Filter, event_at, event_page, pages
 from service.queries.export_format import Line, encoded, heading
 from service.streams import JOBS
 from service.web.dashboard.page import Live, dashboard_page, fragment_html, live, see_other
-from service.web.http.app_keys import DATA, LOG_CHECK, REPRODUCER, STORE
+from service.web.http.access.people import SignedIn, metadata, operator
+from service.web.http.access.revocation import revocation_of
+from service.web.http.app_keys import DATA, LOG_CHECK, REPRODUCER, SHARED_SECRETS, STORE
 from service.web.http.forms import read_form
-from service.web.http.people import SignedIn, metadata, operator
 from service.web.http.problems import json_response
 from service.web.http.query_params import bad_query, query_param, read_whole
-from service.web.http.revocation import revocation_of
 from service.web.http.routes import VISIT
 from service.workers.checkpointing import make_checkpoint
 from service.workers.reproduction import Reproduced
@@ -45,7 +45,7 @@ async def show_events(request: web.Request) -> web.Response:
     return dashboard_page(
         request,
         person,
-        "audit.html",
+        "operators/audit.html",
         page=page,
         fields=fields,
         given={name: value for name, value in fields.items() if value},
@@ -65,14 +65,14 @@ async def show_event(request: web.Request) -> web.Response:
         return json_response(event)
     text = msgspec.json.format(msgspec.json.encode(event), indent=2).decode()
     head = await request.app[STORE].head()
-    return dashboard_page(request, person, "audit_event.html", event=event, text=text, head=head)
+    return dashboard_page(request, person, "operators/audit_event.html", event=event, text=text, head=head)
 
 
 @routes.get("/operator/audit/verify")
 async def show_check(request: web.Request) -> web.Response:
     person = await operator(request)
     state = request.app[LOG_CHECK].state
-    return dashboard_page(request, person, "audit_verify.html", check=state)
+    return dashboard_page(request, person, "operators/audit_verify.html", check=state)
 
 
 @routes.post("/operator/audit/verify")
@@ -88,7 +88,7 @@ async def start_check(request: web.Request) -> web.Response:
 async def follow_check(request: web.Request) -> web.StreamResponse:
     await operator(request)
     states = request.app[LOG_CHECK].changes()
-    fragments = (Live(fragment_html(request, "audit_check.html", check=state)) async for state in states)
+    fragments = (Live(fragment_html(request, "operators/audit_check.html", check=state)) async for state in states)
     return await live(request, fragments, revocation=revocation_of(request))
 
 
@@ -98,7 +98,7 @@ async def download_checkpoint(request: web.Request) -> web.Response:
     person = await operator(request)
     head = str(await request.app[STORE].head())
     await _record(request, person, {"through": head}, page="audit checkpoint")
-    made = await make_checkpoint(request.app[STORE], request.app[DATA])
+    made = await make_checkpoint(request.app[STORE], request.app[SHARED_SECRETS], request.app[DATA])
     if made is None:
         raise Conflict("The log is empty: there is nothing to sign.")
     name = f"docsmith-checkpoint-{made.position}.json"
@@ -126,14 +126,14 @@ async def export(request: web.Request) -> web.StreamResponse:
     async with aclosing(pages(store, wanted, through=through)) as found:
         async for events, _ in found:
             if events:
-                log = request.app[DATA] / "events.db"
+                log = log_place(request.app[DATA])
                 await response.write(await asyncio.to_thread(_lines, log, events, kind, personal=personal))
     await response.write_eof()
     return response
 
 
-def _lines(log: Path, events: Sequence[RecordedEvent], kind: str, *, personal: bool) -> bytes:
-    stored = stored_events(log, [event.position for event in events])
+def _lines(log: LogPlace, events: Sequence[RecordedEvent], kind: str, *, personal: bool) -> bytes:
+    stored = log.stored_events([event.position for event in events])
     rows = zip(stored, events, strict=True)
     return b"".join(encoded(Line.of(row, event, personal=personal), kind) for row, event in rows)
 
@@ -159,7 +159,9 @@ def _reproduce_page(
     request: web.Request, person: SignedIn, job: str, found: Reproduced | None = None, *, error: str = ""
 ) -> web.Response:
     status = 400 if error else 200
-    return dashboard_page(request, person, "audit_reproduce.html", status=status, job=job, found=found, error=error)
+    return dashboard_page(
+        request, person, "operators/audit_reproduce.html", status=status, job=job, found=found, error=error
+    )
 
 
 async def _record(request: web.Request, person: SignedIn, filters: dict[str, str], *, page: str = "audit") -> None:

@@ -1,18 +1,22 @@
 """``/operator/health``: whether all parts of the service work, how far they are, and the disk."""
 
 import asyncio
+import shutil
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
 
 from aiohttp import web
 from msgspec import Struct
 
 from service import __version__
 from service.integrity.checkpoints import CHECKPOINTS, last_checkpoint
-from service.queries.installation import measure_disk, read_progress
+from service.integrity.log_place import log_place
+from service.queries.installation import Disk, measure_disk, read_progress
 from service.web.dashboard.page import Live, dashboard_page, fragment_html, live
-from service.web.http.app_keys import BEHIND, DATA, MODEL_NAMES, READINESS, STORE, VIEWS
-from service.web.http.people import operator
+from service.web.http.access.people import operator
+from service.web.http.app_keys import BEHIND, DATA, HOSTED_FOLDER, MODEL_NAMES, READINESS, STORE, VIEWS
 
 LOOK_SECONDS = 2.0
 """Between two looks for an open page."""
@@ -35,19 +39,40 @@ class Health(Struct, frozen=True):
     lag: int
 
 
+class Condition(Struct, frozen=True):
+    """The disk of an installation, and when its log was last signed."""
+
+    disk: Disk
+    checkpoint_at: datetime | None
+
+    @property
+    def is_disk_low(self) -> bool:
+        return self.disk.used_share > LOW_SHARE
+
+
+def read_condition(data: Path) -> Condition:
+    """Return the condition of a data folder, without what its parts take; call it on a thread. Raises OSError."""
+    usage, checkpoint = shutil.disk_usage(data), last_checkpoint(data / CHECKPOINTS)
+    return Condition(Disk(usage.free, usage.total, ()), None if checkpoint is None else checkpoint.time)
+
+
 @routes.get("/operator/health")
 async def show_health(request: web.Request) -> web.Response:
     person = await operator(request)
     data = request.app[DATA]
     disk, checkpoint = await asyncio.gather(
-        asyncio.to_thread(measure_disk, data), asyncio.to_thread(last_checkpoint, data / CHECKPOINTS)
+        asyncio.to_thread(measure_disk, data, request.app[HOSTED_FOLDER]),
+        asyncio.to_thread(last_checkpoint, data / CHECKPOINTS),
     )
+    place = log_place(data)
+    elsewhere = None if place.is_local else (place.name, await request.app[STORE].size())
     return dashboard_page(
         request,
         person,
-        "health.html",
+        "operators/health.html",
         health=await _look(request),
         disk=disk,
+        log_elsewhere=elsewhere,
         is_disk_low=disk.used_share > LOW_SHARE,
         checkpoint=checkpoint,
         version=__version__,
@@ -69,7 +94,7 @@ async def _changes(request: web.Request) -> AsyncIterator[Live]:
         health = await _look(request)
         if health != shown:
             shown = health
-            yield Live(fragment_html(request, "health_state.html", health=health))
+            yield Live(fragment_html(request, "operators/health_state.html", health=health))
         await asyncio.sleep(LOOK_SECONDS)
 
 

@@ -11,9 +11,9 @@ from service.queries.organizations import list_organization_counts
 from service.queries.read_models import wait_for_head
 from service.runtime.system import new_id
 from service.web.dashboard.page import dashboard_page, see_other
+from service.web.http.access.people import SignedIn, metadata, operator
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.http.forms import SMALL_FORM_BYTES, new_id_of, read_form
-from service.web.http.people import SignedIn, metadata, operator
 from service.web.http.query_params import query_param
 
 PAGE_LENGTH = 50
@@ -54,7 +54,7 @@ async def _page(
     return dashboard_page(
         request,
         person,
-        "organizations.html",
+        "operators/organizations.html",
         status=status,
         organizations=organizations,
         next=_encoded(following),

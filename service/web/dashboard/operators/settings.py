@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
-from service.runtime.settings_shown import ShownSetting
+from service.runtime.settings.settings_shown import ShownSetting
 from service.web.dashboard.page import dashboard_page
+from service.web.http.access.people import operator
 from service.web.http.app_keys import SHOWN_SETTINGS
-from service.web.http.people import operator
 
 routes = web.RouteTableDef()
 
@@ -22,7 +22,7 @@ async def show_settings(request: web.Request) -> web.Response:
     return dashboard_page(
         request,
         person,
-        "settings.html",
+        "operators/settings.html",
         sections=_by_section(shown),
         problems=problems,
         only_changed=only_changed,

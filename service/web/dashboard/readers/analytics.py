@@ -2,15 +2,15 @@
 
 from aiohttp import web
 
-from service.queries.analytics import Days, read_analytics, with_uncited_pages
-from service.queries.keys import key_names
-from service.queries.questions import catch_up_questions
+from service.queries.access.keys import key_names
+from service.queries.readers.analytics import Days, read_analytics, with_uncited_pages
+from service.queries.readers.questions import catch_up_questions
 from service.runtime.system import now
 from service.web.dashboard.page import dashboard_page
 from service.web.dashboard.readers.periods import DAYS, filters_of
 from service.web.dashboard.readers.questions import CALLERS
+from service.web.http.access.people import member
 from service.web.http.app_keys import INDEX, STORE, VIEWS
-from service.web.http.people import member
 
 DEFAULT_DAYS = "30"
 
@@ -29,7 +29,7 @@ async def show_analytics(request: web.Request) -> web.Response:
     if project := filters.project or (filters.projects[0] if len(filters.projects) == 1 else None):
         found = await with_uncited_pages(found, views, request.app[INDEX], project, days)
     return dashboard_page(
-        request, viewer, "analytics.html",
+        request, viewer, "readers/analytics.html",
         found=found, filters=filters, all_days=DAYS, callers=CALLERS,
         names=await key_names(views, viewer.organization_id),
     )  # fmt: skip

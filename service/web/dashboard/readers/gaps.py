@@ -2,19 +2,19 @@
 
 from aiohttp import web
 
-from service.commands.jobs import NewJob, request_job
+from service.commands.jobs.jobs import NewJob, request_job
 from service.domain.access.idempotency import KeyReused
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
-from service.queries.gaps import GapQuery, job_key
 from service.queries.projects import get_project
-from service.queries.questions import catch_up_questions
+from service.queries.readers.gaps import GapQuery, job_key
+from service.queries.readers.questions import catch_up_questions
 from service.web.dashboard.page import dashboard_page, record_read, see_other
 from service.web.dashboard.readers.periods import DAYS, Filters, cursor_place, filters_of
+from service.web.http.access.people import Member, member, metadata
 from service.web.http.app_keys import GAP_READER, MODELS, STORE, VIEWS
+from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
-from service.web.http.limits import metered_for_person
-from service.web.http.people import Member, member, metadata
 
 PAGE_LENGTH = 20
 MAX_OFFSET = 10_000
@@ -32,7 +32,7 @@ async def show_gaps(request: web.Request) -> web.Response:
     offset = min(cursor_place(request, 0), MAX_OFFSET)
     found = await request.app[GAP_READER].list(_query(viewer, filters), limit=PAGE_LENGTH + 1, offset=offset)
     return dashboard_page(
-        request, viewer, "gaps.html",
+        request, viewer, "readers/gaps.html",
         gaps=[gap for _, gap in found[:PAGE_LENGTH]],
         next=str(offset + PAGE_LENGTH) if len(found) > PAGE_LENGTH else "",
         cursor=str(offset or ""), filters=filters, all_days=DAYS, max_prompt=MAX_PROMPT_CHARACTERS,

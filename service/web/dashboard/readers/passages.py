@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from service.domain.errors import Unavailable
-from service.queries.questions import catch_up_questions
-from service.views.questions import PassageLineView
+from service.queries.readers.questions import catch_up_questions
+from service.views.readers.questions import PassageLineView
 from service.web.api.organization.passages import named_source, read_lines
 from service.web.api.organization.questions import conversation_of
 from service.web.dashboard.page import dashboard_page, record_read
 from service.web.dashboard.readers.questions import CONVERSATION_PATH
+from service.web.http.access.people import member
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.people import member
 
 routes = web.RouteTableDef()
 
@@ -32,5 +32,12 @@ async def show_source(request: web.Request) -> web.Response:
     except Unavailable as error:
         trouble = str(error)
     return dashboard_page(
-        request, viewer, "passage.html", source=source, lines=lines, trouble=trouble, thread=thread, message=message
+        request,
+        viewer,
+        "readers/passage.html",
+        source=source,
+        lines=lines,
+        trouble=trouble,
+        thread=thread,
+        message=message,
     )

@@ -7,11 +7,11 @@ from aiohttp import web
 from msgspec import Struct
 
 from service.queries.projects import list_organization_projects
-from service.queries.questions import Period
+from service.queries.readers.questions import Period
 from service.runtime.system import now
 from service.views.projects import ProjectView
+from service.web.http.access.people import Member
 from service.web.http.app_keys import VIEWS
-from service.web.http.people import Member
 from service.web.http.query_params import query_param
 
 DAYS = {"1": "Last day", "7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365": "Last year"}

@@ -10,24 +10,26 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from service.commands.erasures import erase_subject
+from service.domain.errors import Invalid
 from service.domain.events import GONE
 from service.domain.threads.feedback import Rating
 from service.domain.threads.recorded_reply import Caller
 from service.markup.suggestions import Suggestion, parted
-from service.queries.questions import (
+from service.queries.readers.questions import (
     FIRST,
+    MAX_LOOKED_AT,
     Outcome,
     QuestionFilter,
     catch_up_questions,
-    list_organization_questions,
+    questions_page,
 )
 from service.streams import THREADS
-from service.views.questions import TranscriptMessage
-from service.web.api.organization.questions import conversation_of
+from service.views.readers.questions import TranscriptMessage
+from service.web.api.organization.questions import MAX_TEXT, conversation_of, searched_text
 from service.web.dashboard.page import dashboard_page, record_read, see_other
 from service.web.dashboard.readers.periods import DAYS, choice, cursor_place, filters_of
+from service.web.http.access.people import member, metadata
 from service.web.http.app_keys import STORE, VIEWS
-from service.web.http.people import member, metadata
 from service.web.pages.rendering import safe_markdown, visible
 
 PAGE_LENGTH = 50
@@ -36,6 +38,8 @@ MESSAGES = 40
 MAX_RENDERED, MAX_RENDERED_PAGE = 20_000, 200_000
 """Characters of an answer that is shown as Markdown, and of all answers of a page; others are shown as written."""
 CONVERSATION_PATH = "/dashboard/{organizationId}/questions/{threadId}"
+SOUGHT = "given"
+"""Stands for the words of a search in the record of a read: they may name a person, and the log keeps them for good."""
 OUTCOMES = {"answered": "Answered", "unanswered": "Not answered", "failed": "No whole answer"}
 RATINGS = {"up": "Helpful", "down": "Not helpful"}
 CALLERS = {"web": "Web page", "api": "API", "mcp": "MCP", "terminal": "Terminal"}
@@ -56,25 +60,31 @@ async def show_questions(request: web.Request) -> web.Response:
         "rating": choice(request, "rating", tuple(RATINGS)),
         "caller": choice(request, "caller", tuple(CALLERS)),
     }
+    text, problem = None, ""
+    try:
+        text = searched_text(request)
+    except Invalid as error:
+        problem = str(error)
     only = QuestionFilter(
         cast("Outcome | None", chosen["outcome"] or None),
         cast("Rating | None", chosen["rating"] or None),
         cast("Caller | None", chosen["caller"] or None),
         filters.project_id,
+        text,
     )
     query = {**filters.query, **{name: value for name, value in chosen.items() if value}}
-    await record_read(request, viewer, "questions", query)
+    await record_read(request, viewer, "questions", query | ({"text": SOUGHT} if text else {}))
     await catch_up_questions(request.app[STORE], request.app[VIEWS])
     before = cursor_place(request, FIRST)
-    found = await list_organization_questions(
-        request.app[VIEWS], viewer.organization_id, filters.period(), only, before=before, limit=PAGE_LENGTH + 1
+    found = await questions_page(
+        request.app[VIEWS], viewer.organization_id, filters.period(), only, before=before, limit=PAGE_LENGTH
     )
     return dashboard_page(
-        request, viewer, "questions.html",
-        rows=[view for _, view in found[:PAGE_LENGTH]],
-        next=str(found[PAGE_LENGTH - 1][0]) if len(found) > PAGE_LENGTH else "",
-        cursor="" if before == FIRST else str(before), chosen=chosen, filters=filters, query=query, all_days=DAYS,
-        outcomes=OUTCOMES, ratings=RATINGS, callers=CALLERS,
+        request, viewer, "readers/questions.html",
+        rows=found.questions, next="" if found.next is None else str(found.next),
+        cursor="" if before == FIRST else str(before), chosen=chosen, filters=filters, all_days=DAYS,
+        query=query | ({"text": text} if text else {}), text=text or "", max_text=MAX_TEXT, problem=problem,
+        outcomes=OUTCOMES, ratings=RATINGS, callers=CALLERS, looked_at=MAX_LOOKED_AT, status=400 if problem else 200,
     )  # fmt: skip
 
 
@@ -96,7 +106,7 @@ async def show_conversation(request: web.Request) -> web.Response:
     start = cursor_place(request, 0)
     shown = thread.messages[start : start + MESSAGES]
     return dashboard_page(
-        request, viewer, "conversation.html",
+        request, viewer, "readers/conversation.html",
         thread=thread, messages=await asyncio.to_thread(_shown, shown), project=project,
         next=str(start + MESSAGES) if start + MESSAGES < len(thread.messages) else "", cursor=str(start or ""),
         is_erased=any(one.content in GONE for one in thread.messages if one.role == "user"),

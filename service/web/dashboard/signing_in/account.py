@@ -4,15 +4,15 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from service.commands.people import rename_person
+from service.commands.access.people import rename_person
 from service.domain.access.people import SESSION_IDLE, SESSION_LIFETIME
 from service.domain.errors import Invalid, NotFound
-from service.queries.credentials import get_credentials
+from service.queries.access.credentials import get_credentials
 from service.queries.organizations import list_organizations
 from service.web.dashboard.page import dashboard_page, see_other
+from service.web.http.access.people import SESSIONS, SignedIn, metadata, settle, signed_in
 from service.web.http.app_keys import IDENTITY_PROVIDER, STORE, VIEWS
 from service.web.http.forms import SMALL_FORM_BYTES, read_form
-from service.web.http.people import SESSIONS, SignedIn, metadata, settle, signed_in
 from service.web.http.problems import status_of
 
 routes = web.RouteTableDef()
@@ -39,7 +39,7 @@ async def end_session(request: web.Request) -> web.Response:
     """End one of the person's own sessions; ``others``: all but this one."""
     person, which = await signed_in(request), request.match_info["sessionId"]
     sessions = request.app[SESSIONS]
-    known = [one.id for one in sessions.list(person.person_id, person.session_id)]
+    known = [one.id for one in await sessions.list(person.person_id, person.session_id)]
     if which == "others":
         ended = [one for one in known if one != person.session_id]
     elif which in known:
@@ -62,12 +62,12 @@ async def _page(
     return dashboard_page(
         request,
         person,
-        "account.html",
+        "signing_in/account.html",
         status=200 if error is None else status_of(error),
         name=person.name if name is None else name,
         error="" if error is None else str(error),
         organizations=sorted((names.get(one, one), one, role) for one, role in person.roles.items()),
-        sessions=request.app[SESSIONS].list(person.person_id, person.session_id),
+        sessions=await request.app[SESSIONS].list(person.person_id, person.session_id),
         credentials=await get_credentials(request.app[STORE], person.person_id),
         provider=request.app[IDENTITY_PROVIDER],
         idle_hours=SESSION_IDLE // timedelta(hours=1),

@@ -10,17 +10,18 @@ import secrets
 import msgspec
 from aiohttp import web
 from msgspec import Struct
+from msgspec.structs import replace
 
-from service.commands.credentials import person_of_account, unlink_account
+from service.commands.access.credentials import person_of_account, unlink_account
 from service.domain.errors import Forbidden, NotFound, ServiceError
 from service.ports.sign_in import Attempt, IdentityProvider
 from service.web.dashboard.page import see_other
-from service.web.dashboard.signing_in.passkeys import origin_of
-from service.web.dashboard.signing_in.sign_in import begin_session, sign_in_page
+from service.web.dashboard.signing_in.passkeys import MAX_ID_CHARACTERS, origin_of
+from service.web.dashboard.signing_in.sign_in import accounts_to_choose, begin_session, noting_failure, sign_in_page
+from service.web.http.access.hosts import NAMES, require_sign_in_by
+from service.web.http.access.people import PEOPLE_DIRECTORY, metadata, safe_next, signed_in
 from service.web.http.app_keys import ADMITS, IDENTITY_PROVIDER, STORE, VIEWS
 from service.web.http.forms import read_form
-from service.web.http.hosts import NAMES, require_sign_in_by
-from service.web.http.people import PEOPLE_DIRECTORY, metadata, safe_next, signed_in
 from service.web.http.problems import ACTOR
 
 COOKIE = "__Host-docsmith-oidc"
@@ -46,6 +47,8 @@ class Kept(Struct, frozen=True, array_like=True):
     nonce: str
     verifier: str
     next: str
+    wanted: str = ""
+    """The one of several people with the same address, as the person chose; what it opens is checked at the end."""
 
 
 @routes.get("/sign-in/oidc")
@@ -57,7 +60,9 @@ async def begin(request: web.Request) -> web.Response:
         url = await _provider(request).authorization_url(attempt, redirect_url(request))
     except ServiceError as error:
         return sign_in_page(request, error=error)
-    kept = Kept(attempt.state, attempt.nonce, attempt.verifier, safe_next(request.query.get("next", "")[:MAX_NEXT]))
+    next_path = safe_next(request.query.get("next", "")[:MAX_NEXT])
+    wanted = request.query.get("account", "")[:MAX_ID_CHARACTERS]
+    kept = Kept(attempt.state, attempt.nonce, attempt.verifier, next_path, wanted)
     response = web.Response(status=303, headers={"Location": url, "Cache-Control": "no-store"})
     _set(response, msgspec.json.encode(kept).hex(), COOKIE_SECONDS)
     return response
@@ -66,12 +71,16 @@ async def begin(request: web.Request) -> web.Response:
 @routes.get("/sign-in/oidc/callback")
 async def finish(request: web.Request) -> web.Response:
     """Open a session for the person whose account the provider names, or say on the sign-in page why not."""
+    next_path = None
     try:
         kept = _kept(request)
-        person_id = await _person(request, kept)
-        response = await begin_session(request, person_id, "oidc", next_path=kept.next)
+        next_path = kept.next
+        with noting_failure(request, "oidc"):
+            person_id = await _person(request, kept)
+            response = await begin_session(request, person_id, "oidc", next_path=kept.next)
     except ServiceError as error:
-        response = sign_in_page(request, error=error)
+        accounts = await accounts_to_choose(request, error, "sign-in/oidc")
+        response = sign_in_page(request, error=error, next_path=next_path, accounts=accounts)
     _set(response, "", 0)
     return response
 
@@ -87,6 +96,7 @@ async def _person(request: web.Request, kept: Kept) -> str:
         raise Forbidden(refusal.format(provider.name))
     attempt = Attempt(kept.state, kept.nonce, kept.verifier)
     account = await provider.account(query.get("code", ""), attempt, redirect_url(request), query.get("iss"))
+    account = replace(account, wanted=kept.wanted)
     request[ACTOR] = "oidc"
     people, admits = request.app[PEOPLE_DIRECTORY], request.app[ADMITS]
     return await person_of_account(request.app[STORE], request.app[VIEWS], people, account, admits, metadata(request))

@@ -6,16 +6,16 @@ import msgspec
 from aiohttp import hdrs, web
 from msgspec import Struct
 
-from service.commands.credentials import add_passkey, note_use_of_passkey, remove_passkey
+from service.commands.access.credentials import add_passkey, note_use_of_passkey, remove_passkey
 from service.domain.access.names import is_local, name_of
 from service.domain.errors import Forbidden
 from service.ports.sign_in import Origin
-from service.queries.credentials import known_credentials
+from service.queries.access.credentials import known_credentials
 from service.web.dashboard.page import see_other
-from service.web.dashboard.signing_in.sign_in import begin_session
+from service.web.dashboard.signing_in.sign_in import begin_session, noting_failure
+from service.web.http.access.hosts import NAMES, require_same_origin, require_sign_in_by
+from service.web.http.access.people import actor, metadata, signed_in
 from service.web.http.app_keys import PASSKEYS, STORE
-from service.web.http.hosts import NAMES, require_same_origin, require_sign_in_by
-from service.web.http.people import actor, metadata, signed_in
 from service.web.http.problems import ACTOR, read_body
 
 NOT_KNOWN = "This passkey does not sign anyone in here. It may have been removed: sign in another way."
@@ -48,6 +48,15 @@ async def sign_in(request: web.Request) -> web.Response:
     require_same_origin(request)
     require_sign_in_by(request)
     body = await read_body(request, SignInBody)
+    with noting_failure(request, "passkey"):
+        begun = await _begun(request, body)
+    response = _json(msgspec.json.encode({"location": begun.headers["Location"]}).decode())
+    response.cookies.update(begun.cookies)
+    return response
+
+
+async def _begun(request: web.Request, body: SignInBody) -> web.Response:
+    """Return the answer that signs in the person of a passkey. Raise Forbidden, as ``begin_session`` and others."""
     passkeys, answer = request.app[PASSKEYS], bytes(body.answer)
     claimed = passkeys.claimed(answer)
     person_id = claimed.person_id
@@ -59,10 +68,7 @@ async def sign_in(request: web.Request) -> web.Response:
     count = await passkeys.verify_sign_in(origin_of(request), passkey.public_key, passkey.sign_count, answer)
     request[ACTOR] = actor(person_id)
     await note_use_of_passkey(request.app[STORE], person_id, passkey.id, count, metadata(request))
-    begun = await begin_session(request, person_id, "passkey", next_path=body.next)
-    response = _json(msgspec.json.encode({"location": begun.headers["Location"]}).decode())
-    response.cookies.update(begun.cookies)
-    return response
+    return await begin_session(request, person_id, "passkey", next_path=body.next)
 
 
 @routes.post("/account/passkeys/options")

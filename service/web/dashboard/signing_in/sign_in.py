@@ -4,20 +4,23 @@ A link is exchanged by a form that the person sends, so that neither a program t
 another website signs anyone in by opening one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from aiohttp import hdrs, web
+from msgspec import Struct
 
 from eventstore import Metadata
-from service.commands.people import person_of_link
+from service.commands.access.people import person_of_link
 from service.domain.access.names import HTTPS_REQUIRED
 from service.domain.access.people import SignInMethod
-from service.domain.errors import Forbidden, ServiceError
+from service.domain.errors import Forbidden, ServiceError, Unavailable
+from service.queries.access.people import SeveralAccounts
+from service.queries.organizations import list_organizations
 from service.web.dashboard.page import NOTICE_COOKIE, notice_of, see_other
-from service.web.http.app_keys import IDENTITY_PROVIDER
-from service.web.http.forms import SMALL_FORM_BYTES, read_form
-from service.web.http.hosts import may_sign_in, require_same_origin, require_sign_in_by
-from service.web.http.people import (
+from service.web.http.access.hosts import may_sign_in, require_same_origin, require_sign_in_by
+from service.web.http.access.people import (
+    FAILED_SIGN_INS,
     PEOPLE_DIRECTORY,
     SESSIONS,
     actor,
@@ -30,6 +33,9 @@ from service.web.http.people import (
     set_session,
     signed_in,
 )
+from service.web.http.app_keys import IDENTITY_PROVIDER, VIEWS
+from service.web.http.connections.client_address import client_address
+from service.web.http.forms import SMALL_FORM_BYTES, read_form
 from service.web.http.problems import ACTOR, REQUEST_ID, status_of
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered
@@ -45,9 +51,11 @@ async def show_sign_in(request: web.Request) -> web.Response:
         return sign_in_page(request)
     try:
         require_sign_in_by(request)
-        return await begin_session(request, request.app[PEOPLE_DIRECTORY].account_of(named), "proxy")
+        with noting_failure(request, "proxy"):
+            person_id = request.app[PEOPLE_DIRECTORY].account_of(named, request.query.get("account", ""))
+            return await begin_session(request, person_id, "proxy")
     except Forbidden as error:
-        return sign_in_page(request, error=error)
+        return sign_in_page(request, error=error, accounts=await accounts_to_choose(request, error, "sign-in"))
 
 
 @routes.post("/sign-in")
@@ -59,7 +67,8 @@ async def exchange_link(request: web.Request) -> web.Response:
         require_sign_in_by(request)
         form = await read_form(request, max_bytes=SMALL_FORM_BYTES)
         link = form.get("link", "").rpartition("#")[2]
-        return await begin_session(request, person_of_link(link), "link", link=link, next_path=form.get("next", ""))
+        with noting_failure(request, "link"):
+            return await begin_session(request, person_of_link(link), "link", link=link, next_path=form.get("next", ""))
     except ServiceError as error:
         if "text/html" not in request.headers.get(hdrs.ACCEPT, ""):
             raise
@@ -94,18 +103,57 @@ async def begin_session(
     return response
 
 
+class AccountToChoose(Struct, frozen=True):
+    """One of several people with the same address."""
+
+    path: str
+    """From the root; it begins the sign-in again, as this person."""
+    person_id: str
+    organizations: tuple[str, ...]
+    """The names of those in which the person has a role."""
+
+
+async def accounts_to_choose(request: web.Request, error: ServiceError, path: str) -> list[AccountToChoose]:
+    """Return the people among whom someone chooses who may sign in as each; none for another error."""
+    if not isinstance(error, SeveralAccounts):
+        return []
+    names = {one.id: one.name for one in await list_organizations(request.app[VIEWS])}
+    people = {one: request.app[PEOPLE_DIRECTORY].roles(one) for one in error.person_ids}
+    accounts = [
+        AccountToChoose(path, one, tuple(sorted(names.get(id_, id_) for id_ in roles))) for one, roles in people.items()
+    ]
+    return sorted(accounts, key=lambda one: one.organizations)
+
+
+@contextmanager
+def noting_failure(request: web.Request, method: SignInMethod) -> Iterator[None]:
+    """Count an attempt to sign in that is refused, for the log."""
+    try:
+        yield
+    except (Unavailable, SeveralAccounts):
+        raise
+    except ServiceError as error:
+        request.app[FAILED_SIGN_INS].note(method, error.code, client_address(request))
+        raise
+
+
 def sign_in_page(
-    request: web.Request, *, error: ServiceError | None = None, next_path: str | None = None
+    request: web.Request,
+    *,
+    error: ServiceError | None = None,
+    next_path: str | None = None,
+    accounts: Sequence[AccountToChoose] = (),
 ) -> web.Response:
-    """Return the sign-in page, with what went wrong."""
+    """Return the sign-in page, with what went wrong, or the accounts among which the person chooses."""
     is_open = may_sign_in(request)
     sentence = str(error) if error is not None else "" if is_open else HTTPS_REQUIRED
     html = rendered(
-        "sign_in.html",
+        "signing_in/sign_in.html",
         root=way_up(request),
         person=known_person(request),
         next=safe_next(request.query.get("next", "") if next_path is None else next_path),
         error=sentence,
+        accounts=accounts,
         notice=notice_of(request),
         is_open=is_open,
         provider=request.app[IDENTITY_PROVIDER],

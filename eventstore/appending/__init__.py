@@ -1,0 +1,1 @@
+"""Appends on their way into the log."""

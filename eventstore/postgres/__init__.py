@@ -1,0 +1,1 @@
+"""An event store in PostgreSQL, its vault in another database."""

@@ -1,0 +1,271 @@
+"""Writing a batch to a log in PostgreSQL. For a thread to call.
+
+The row of ``head`` is where the log ends. A writer that changes it holds it until the commit, so positions are given in
+the order of commits and a reader sees no gap. A lone writer knows what the row holds, and one statement compares it,
+changes it, stores the events and rings the bell. After a miss the row is locked first (``FOR UPDATE``), which queues
+writers fairly, until this one finds that no other has written since: comparing alone starves the slower of two (a p99
+of some 700 ms was measured).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import asyncpg
+
+from eventstore.appending.batch import Batch, Draft, Keys, Outcome, Row, obtain_keys, outcome_of_repeat
+from eventstore.appending.known_end import BEGINNING, KNOWN_STREAMS, LookFirst, look_first, time_of
+from eventstore.errors import DuplicateEventId, EventStoreError, OutcomeUnknown, StoreLost, StoreUnavailable
+from eventstore.events import Append
+from eventstore.log.chain import GENESIS
+from eventstore.log.stored import COLUMNS
+from eventstore.postgres.away.local_copy import LocalCopy
+from eventstore.postgres.connections import FAILURES, Connections, Rows, explained, is_lost
+from eventstore.postgres.log_reader import TableReader
+from eventstore.vault import Vault
+
+BELL = "docsmith_log"
+"""The channel that gets the position of each batch (https://www.postgresql.org/docs/current/sql-notify.html)."""
+
+_TYPES = ("bigint", "text", "bigint", "text", "text", "bigint", "text", "text", "text", "bytea", "bytea")
+_ARRAYS = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(_TYPES, 1))
+_INSERT = f"INSERT INTO events ({COLUMNS}) SELECT * FROM unnest({_ARRAYS})"  # noqa: S608 - our own text
+# The three statements are our own text.
+_AT_ONCE = f"""
+    WITH moved AS (
+        UPDATE head SET position = $12, hash = $13, recorded_at = $14
+        WHERE position = $15 AND hash = $16 AND held IS NULL RETURNING 1
+    ), stored AS (
+        {_INSERT} WHERE EXISTS (SELECT FROM moved) RETURNING 1
+    )
+    SELECT count(pg_notify('{BELL}', $12::bigint::text)) FROM moved WHERE (SELECT count(*) FROM stored) > 0
+"""  # noqa: S608
+_MOVE = f"""
+    WITH moved AS (UPDATE head SET position = $1, hash = $2, recorded_at = $3 RETURNING 1)
+    SELECT count(pg_notify('{BELL}', $1::bigint::text)) FROM moved
+"""  # noqa: S608
+HOLD = "UPDATE head SET held = $1 WHERE held IS NULL"
+"""Keeps every instance from appending; ``RELEASE`` takes it back."""
+RELEASE = "UPDATE head SET held = NULL WHERE held IS NOT NULL"
+_VERSIONS = (
+    "SELECT stream, coalesce((SELECT max(stream_version) FROM events WHERE events.stream = wanted.stream), 0)"
+    " FROM unnest($1::text[]) AS wanted (stream)"
+)
+
+
+class TableWriter:
+    """See LogWriter."""
+
+    def __init__(
+        self, connections: Connections, vault: Vault, clock: Callable[[], datetime], copy: LocalCopy | None = None
+    ) -> None:
+        self._connections, self._vault, self._clock, self._copy = connections, vault, clock, copy
+        self._name = connections.address.name
+        self._connection: asyncpg.Connection | None = None
+        self._reader = TableReader(self._fetch)
+        self._position, self._hash, self._recorded_at = 0, GENESIS, BEGINNING
+        self._versions: dict[str, int] = {}
+        self._is_alone = self._is_known = self._is_ending = self._is_begun = False
+        self._is_reconnected = True
+        """The copy has not been compared with the log since this connection was made."""
+
+    def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> Batch:
+        try:
+            keys = obtain_keys(self._vault, appends)
+            if self._is_alone:
+                try:
+                    return self._commit_at_once(appends, keys, wants_events)
+                except (asyncpg.UniqueViolationError, LookFirst):
+                    self._roll_back()
+            try:
+                return self._commit(appends, keys, wants_events)
+            except asyncpg.UniqueViolationError:
+                self._roll_back()
+                # An id that is stored already, which nothing looked for because it hardly happens: find out whose.
+                batches = [self._commit_one(append, keys, wants_events) for append in appends]
+        except FAILURES as error:
+            return Batch([self._given_up(error)] * len(appends), [], 0)
+        except StoreUnavailable as error:  # StoreLost, or there is no connection
+            self._roll_back()
+            if isinstance(error, StoreLost):
+                self._hold(error)
+            return Batch([error] * len(appends), [], 0)
+        except BaseException:
+            self._roll_back()
+            raise
+        return Batch.joined(batches)
+
+    def tidy(self) -> None:
+        """There is nothing to tidy: PostgreSQL does it by itself."""
+
+    def close(self) -> None:
+        self._let_go()
+        self._connections.close()
+
+    def _commit_one(self, append: Sequence[Append], keys: Keys, wants_events: bool) -> Batch:
+        try:
+            return self._commit([append], keys, wants_events)
+        except asyncpg.UniqueViolationError:
+            self._roll_back()
+            error: EventStoreError = DuplicateEventId("an event with the id of one of these is stored already")
+        except FAILURES as failure:
+            error = self._given_up(failure)
+        return Batch([error], [], 0)
+
+    def _commit_at_once(self, appends: Sequence[Sequence[Append]], keys: Keys, wants_events: bool) -> Batch:
+        """Store what is expected to fit in one statement, if no other instance has written since.
+
+        Raises:
+            asyncpg.UniqueViolationError, LookFirst: nothing was stored, for reasons to be found out.
+        """
+        self._look_up_versions(appends)
+        draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
+        before, previous = self._position, self._hash
+        outcomes = [draft.add(append, self._version_of, look_first) for append in appends]
+        if draft.rows:
+            end = draft.position, draft.hash, draft.rows[-1][6]
+            if not self._end(_AT_ONCE, *_arrays(draft.rows), *end, before, previous):
+                raise LookFirst
+        return self._done(draft, outcomes, before)
+
+    def _commit(self, appends: Sequence[Sequence[Append]], keys: Keys, wants_events: bool) -> Batch:
+        self._execute("BEGIN")
+        self._is_begun = True
+        ((position, hash_, recorded_at, held),) = self._fetch(
+            "SELECT position, hash, recorded_at, held FROM head FOR UPDATE"
+        )
+        if held is not None:
+            raise StoreLost(held)
+        self._is_alone = self._is_known and (position, hash_) == (self._position, self._hash)
+        if not self._is_alone:
+            self._require_known_event(position, self._position if self._is_known else 0, self._hash)
+            self._versions.clear()
+        if self._is_reconnected and self._copy is not None:  # what this machine has seen, of any instance
+            self._require_known_event(position, self._copy.witness.position, self._copy.witness.hash)
+        self._is_reconnected = False
+        self._position, self._hash, self._recorded_at = position, hash_, time_of(recorded_at)
+        self._look_up_versions(appends)
+        draft = Draft(position, hash_, self._now(), keys, wants_events)
+        outcomes = [self._add(append, draft) for append in appends]
+        self._insert(draft.rows)
+        if draft.position > position:
+            self._fetch(_MOVE, draft.position, draft.hash, draft.now.isoformat(timespec="microseconds"))
+        self._end("COMMIT")
+        return self._done(draft, outcomes, position)
+
+    def _now(self) -> datetime:
+        """Return the time, or that of the last event if this clock is behind: times in the log never go back."""
+        return max(self._clock().astimezone(UTC), self._recorded_at)
+
+    def _require_known_event(self, head: int, position: int, hash_: bytes) -> None:
+        """Raise StoreLost when the last event that is known here is not there any more: a standby that took over may
+        lack what was acknowledged.
+        """
+        if position:
+            rows = self._fetch("SELECT hash FROM events WHERE position = $1", position)
+            if head < position or [bytes(row[0]) for row in rows] != [hash_]:
+                raise StoreLost(f"{self._name} does not hold position {position} as it was stored")
+
+    def _hold(self, error: StoreLost) -> None:
+        """Keep the other instances from appending too: they may not have seen what is lost."""
+        with contextlib.suppress(*FAILURES, StoreUnavailable):
+            self._execute(HOLD, str(error))
+
+    def _done(self, draft: Draft, outcomes: list[Outcome], before: int) -> Batch:
+        """Note what is in the log now, and return it as a batch."""
+        self._position, self._hash, self._is_known = draft.position, draft.hash, True
+        if draft.position > before:
+            self._recorded_at = draft.now
+        self._versions |= draft.versions
+        if len(self._versions) > KNOWN_STREAMS:
+            self._versions.clear()
+        return Batch(outcomes, draft.events, draft.position if draft.position > before else 0)
+
+    def _given_up(self, error: BaseException) -> EventStoreError:
+        """Return the outcome of all that was under way when a statement failed, and begin again."""
+        outcome = explained(error, self._name)
+        if self._is_ending and is_lost(error):
+            outcome = OutcomeUnknown(f"{outcome}; whether the events were stored is not known")
+        if is_lost(error):
+            self._let_go()
+        self._roll_back()
+        return outcome
+
+    def _roll_back(self) -> None:
+        self._is_alone = self._is_ending = self._is_begun = False
+        self._versions.clear()
+        connection = self._connection
+        if connection is not None:
+            try:
+                if connection.is_closed():
+                    self._let_go()
+                elif connection.is_in_transaction():
+                    self._execute("ROLLBACK")
+            except FAILURES:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._connections.loop.call_soon_threadsafe(connection.terminate)
+
+    def _look_up_versions(self, appends: Sequence[Sequence[Append]]) -> None:
+        unknown = {part.stream for append in appends for part in append} - self._versions.keys()
+        if unknown:
+            self._versions |= dict(self._fetch(_VERSIONS, list(unknown)))
+
+    def _version_of(self, stream: str) -> int:
+        return self._versions[stream]
+
+    def _add(self, append: Sequence[Append], draft: Draft) -> Outcome:
+        def stored_already(append: Sequence[Append]) -> Outcome | None:
+            self._insert(draft.rows)  # the first try may be among them: its caller gave up waiting, and asks again
+            draft.rows.clear()
+            return outcome_of_repeat(append, self._rows_of, self._vault)
+
+        return draft.add(append, self._version_of, stored_already)
+
+    def _rows_of(self, stream: str, after: int, limit: int) -> Iterable[tuple[Any, ...]]:
+        return self._reader.of_stream(stream, after=after, limit=limit)
+
+    def _insert(self, rows: list[Row]) -> None:
+        if rows:
+            self._execute(_INSERT, *_arrays(rows))
+
+    def _end(self, statement: str, *values: object) -> int:
+        """Run the statement that makes a transaction durable; return the number that it gives."""
+        self._is_ending = True
+        found = self._fetch(statement, *values)
+        self._is_ending = self._is_begun = False
+        if self._connections.away is not None:  # else reads would still be of the copy, without what was just written
+            self._connections.away.answered()
+        return sum(row[0] for row in found)
+
+    def _fetch(self, sql: str, *values: object) -> Rows:
+        return self._connections.run_plainly(self._fetched(sql, values))
+
+    async def _fetched(self, sql: str, values: Sequence[object]) -> Rows:
+        connection = await self._connected()
+        if self._connections.address.is_pooled and not self._is_begun:
+            async with connection.transaction():
+                return cast("Rows", await connection.fetch(sql, *values))
+        return cast("Rows", await connection.fetch(sql, *values))
+
+    def _execute(self, sql: str, *values: object) -> None:
+        async def executed() -> None:
+            await (await self._connected()).execute(sql, *values)
+
+        self._connections.run_plainly(executed())
+
+    async def _connected(self) -> asyncpg.Connection:
+        if self._connection is None or self._connection.is_closed():
+            if self._is_ending or self._is_begun:  # the transaction went with the connection
+                raise asyncpg.ConnectionDoesNotExistError("the connection was lost")
+            self._connection = await self._connections.connect()
+            self._is_reconnected = True
+        return self._connection
+
+
+def _arrays(rows: list[Row]) -> Iterable[tuple[Any, ...]]:
+    return zip(*rows, strict=True)

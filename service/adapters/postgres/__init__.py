@@ -1,0 +1,1 @@
+"""The service's own tables in PostgreSQL, beside those of the log and of the vault."""

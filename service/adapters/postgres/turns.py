@@ -1,0 +1,73 @@
+"""Turns at the one stream of accepted requests: an advisory lock, which the server gives in the order of asking."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+import structlog
+
+from eventstore.errors import EventStoreError
+from eventstore.postgres.connections import FAILURES, Session
+from service.adapters.postgres.tables import Tables
+from service.ports.shared.turns import MAX_TURN_SECONDS
+
+log = structlog.get_logger()
+
+_LOCK = 0x44734164
+"""'DsAd', with the schema: several logs may be in one database."""
+# One statement for the server to take, and one way there and back. A lock of a transaction works behind a pooler, too.
+_BEGIN = (
+    f"BEGIN; SET LOCAL lock_timeout = '{MAX_TURN_SECONDS}s'; SET LOCAL synchronous_commit = off;"
+    f" SET LOCAL idle_in_transaction_session_timeout = '{MAX_TURN_SECONDS}s';"
+    f" SELECT pg_advisory_xact_lock({_LOCK}, hashtext(current_schema()))"
+)
+
+
+class TableTurns:
+    """See Turns."""
+
+    def __init__(self, tables: Tables, *, is_alone: Callable[[], bool] = lambda: False) -> None:
+        """``is_alone``: there is no other instance now, and no turn is needed."""
+        self._tables, self._is_alone = tables, is_alone
+        self._is_hindered = False
+        self._ending: set[asyncio.Future[None]] = set()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        if self._is_alone():
+            yield
+            return
+        held = AsyncExitStack()
+        try:
+            async with asyncio.timeout(MAX_TURN_SECONDS):
+                await self._tables.on_loop(_take(held, self._tables))
+        except (EventStoreError, TimeoutError) as error:
+            if not self._is_hindered:
+                log.warning("requests are counted without turns", reason=str(error) or type(error).__name__)
+            self._is_hindered = True
+        else:
+            self._is_hindered = False
+        try:
+            yield
+        finally:
+            ending = asyncio.ensure_future(self._give_up(held))  # the next one need not wait for that
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+    async def _give_up(self, held: AsyncExitStack) -> None:
+        with suppress(EventStoreError, *FAILURES):
+            await self._tables.on_loop(held.aclose())
+
+
+async def _take(held: AsyncExitStack, tables: Tables) -> None:
+    """Begin a turn. On the loop of the tables, as all below."""
+    async with AsyncExitStack() as stack:
+        connection = await stack.enter_async_context(tables.pooled())
+        stack.push_async_callback(_end, connection)
+        await connection.execute(_BEGIN)
+        held.push_async_exit(stack.pop_all())
+
+
+async def _end(connection: Session) -> None:
+    with suppress(*FAILURES):  # the server has ended it
+        await connection.execute("ROLLBACK")

@@ -1,0 +1,1 @@
+"""Pure work on texts: their length, normal forms, differences and times."""

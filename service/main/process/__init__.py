@@ -1,0 +1,1 @@
+"""The process that serves: its sockets, signals and settings, and its children."""

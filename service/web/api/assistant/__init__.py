@@ -1,0 +1,1 @@
+"""The endpoints of the assistant, and of those who read its log."""

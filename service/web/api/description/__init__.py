@@ -1,0 +1,1 @@
+"""The description of the API (OpenAPI), made from its own routes."""

@@ -1,0 +1,1 @@
+"""Find the caller of a request, and check what it may do."""

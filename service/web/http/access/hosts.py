@@ -1,0 +1,78 @@
+"""By which names a browser may know the service, and which of them let people sign in.
+
+A page of another website may have its own name point at this machine (DNS rebinding), and then reads our answers as
+its own. Such a request carries that name as its ``Host``: pages answer none but ours, and by another neither a session
+nor a proxy's user header counts. An address is no name that another could own. The API and the probes are left out,
+since programs reach them by names that no setting holds, such as that of a container: a key, which no browser adds by
+itself, opens the first, and the second tell nothing.
+"""
+
+import re
+
+from aiohttp import hdrs, web
+
+from service.domain.access.names import HTTPS_REQUIRED, Names
+from service.domain.errors import Forbidden
+from service.web.http.routes import FOR_BROWSERS
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+NOT_PAGES = (
+    "/v1/", "/v2/", "/mcp", "/hooks/", "/sdk/", "/widget", "/healthz", "/readyz", "/metrics", "/openapi.json",
+    "/internal/",
+    *FOR_BROWSERS,
+)  # fmt: skip
+"""Beginnings of the paths that answer whatever the ``Host``."""
+UNKNOWN_HOST = (
+    "This service is not known by that name. Open it by the address in server.public_url, or set that to the address "
+    "that you use."
+)
+NAMES: web.AppKey[Names] = web.AppKey("NAMES")
+_GIT = re.compile(r"/hosted/[^/]+\.git/")
+
+
+def service_address(request: web.Request) -> str:
+    """Return the service's address as its users write it: the settings' public one, else the one of the request."""
+    return request.app[NAMES].public_url or f"{request.scheme}://{request.host}"
+
+
+def is_page(request: web.Request) -> bool:
+    """Return whether a request is for a page, or for what pages send."""
+    path = request.rel_url.raw_path  # as routes are matched: an encoded slash is none
+    return not path.startswith(NOT_PAGES) and not _GIT.match(path)
+
+
+def is_host_ours(request: web.Request) -> bool:
+    hosts, names = request.headers.getall(hdrs.HOST, ()), request.app.get(NAMES)
+    return names is None or (len(hosts) == 1 and names.is_ours(hosts[0]))
+
+
+def may_sign_in(request: web.Request) -> bool:
+    """Return whether people may sign in by the address that this request was sent to."""
+    return request.app[NAMES].may_sign_in(request.headers.get(hdrs.HOST, ""))
+
+
+def require_sign_in_by(request: web.Request) -> None:
+    """Raise Forbidden ``https_required`` where a session's cookie would travel in plain sight."""
+    if not may_sign_in(request):
+        raise Forbidden(HTTPS_REQUIRED, code="https_required")
+
+
+def require_same_origin(request: web.Request) -> None:
+    """Raise Forbidden ``cross_site`` unless our own page sends a request that changes something.
+
+    Browsers set both headers, and no page can. Those that send no ``Sec-Fetch-Site``, or not over plain http, send the
+    ``Origin`` with each such request.
+    """
+    if request.method in SAFE_METHODS:
+        return
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get(hdrs.ORIGIN, "")
+    if site is not None:
+        allowed = site == "same-origin"
+    else:
+        scheme, _, host = origin.partition("://")
+        allowed = scheme in ("http", "https") and host.lower() == request.headers.get(hdrs.HOST, "").lower() != ""
+    if not allowed:
+        raise Forbidden(
+            "This was sent by another website, or by no page of ours. Open the page again, and send it from there.",
+            code="cross_site",
+        )

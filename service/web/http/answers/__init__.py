@@ -1,0 +1,1 @@
+"""Headers and forms that the answers of all routes share."""

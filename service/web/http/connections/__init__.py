@@ -1,0 +1,1 @@
+"""Connections of an open network, their addresses and their limits."""

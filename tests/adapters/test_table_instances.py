@@ -1,0 +1,252 @@
+"""Instances as rows of a table in PostgreSQL, with a clock that the tests move."""
+
+import asyncio
+import random
+
+import pytest
+
+from eventstore import StoreClosed
+from service.adapters.postgres.instances import CERTAIN_SECONDS, GAP_SECONDS, TableInstances
+from service.adapters.postgres.tables import Tables
+from service.ports.shared.instances import LEASE_SECONDS, RENEW_SECONDS, Peer
+from tests.contracts.instances import InstancesContract
+from tests.eventstore.backends import addresses
+
+VERSION = "1.0"
+
+
+class Seconds:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Rows:
+    """See Group. In ``pass_seconds`` all look every ``RENEW_SECONDS``, except those that are held."""
+
+    def __init__(self, address):
+        self.address, self.clock = address, Seconds()
+        self.all, self._tables = {}, []
+        self.held = set()
+        self.here = None
+
+    async def open(self, **options):
+        tables = await Tables.open(self.address, "service_log")
+        self._tables.append(tables)
+        options = {"name": f"instance-{len(self._tables)}"} | options
+        instance = await TableInstances.open(tables, version=VERSION, renews=False, clock=self.clock, **options)
+        self.all[instance.name] = instance
+        return instance
+
+    async def begin(self, **options):
+        return (await self.open(**options)).name
+
+    async def close(self, name):
+        await self.all.pop(name).close()
+
+    async def crash(self, name):
+        del self.all[name]
+
+    async def look(self):
+        for name, instance in self.all.items():
+            if name not in self.held:
+                await instance.look()
+        await asyncio.sleep(0)  # what has changed reaches those who wait
+
+    async def pass_seconds(self, seconds):
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            self.clock.now = min(self.clock.now + RENEW_SECONDS, end)
+            await self.look()
+
+    async def pass_lease(self):
+        await self.pass_seconds(LEASE_SECONDS + 2 * RENEW_SECONDS)
+
+    async def end(self):
+        for tables in self._tables:
+            await tables.close()
+
+
+@pytest.fixture
+async def group(tmp_path):
+    rows = Rows(addresses(tmp_path)[0].text)
+    rows.here = await rows.open()
+    yield rows
+    await rows.end()
+
+
+class TestTables(InstancesContract):
+    pass
+
+
+async def test_others_are_found_with_their_address(group):
+    other = await group.open()
+    await other.serve_at("http://10.0.0.7:8080", is_home=True)
+    await group.look()
+    peer = Peer(other.name, "http://10.0.0.7:8080", VERSION, True)
+    assert group.here.others() == [peer]
+    assert group.here.find(other.name) == peer
+    await other.serve_at("http://10.0.0.8:8080", is_home=False)
+    await group.look()
+    assert group.here.find(other.name).url == "http://10.0.0.8:8080"
+    await group.crash(other.name)
+    await group.pass_lease()
+    assert group.here.others() == []
+    assert group.here.find(other.name) is None
+
+
+async def test_one_that_began_after_the_last_look_is_alive(group):
+    name = await group.begin()
+    assert group.here.is_alive(name)
+    await group.look()
+    assert group.here.is_alive(name)
+
+
+async def test_crashed_ones_are_known_to_those_that_start_later(group):
+    name = await group.begin()
+    await group.crash(name)
+    await group.pass_lease()
+    later = await group.open()
+    assert not later.is_alive(name)
+    assert name in later.crashed
+
+
+async def test_one_that_is_known_to_have_ended_is_waited_for_by_no_one(group):
+    first = group.here.name
+    await group.crash(first)
+    later = await group.open(ended=[first, "never-was"])
+    assert not later.is_alive(first)
+    assert list(later.crashed) == [first]
+    assert later.leads()
+
+
+async def test_one_that_was_alone_when_it_crashed_is_found_by_the_next(group):
+    first = group.here.name
+    await group.crash(first)
+    later = await group.open()
+    assert later.is_alive(first)
+    await group.pass_lease()
+    assert not later.is_alive(first)
+    assert first in later.crashed
+    assert later.leads()
+
+
+async def test_leader_that_closes_is_followed_at_the_next_look(group):
+    other = await group.open()
+    await group.look()
+    assert not other.leads()
+    waiting = asyncio.ensure_future(other.until_leading())
+    await group.close(group.here.name)
+    await group.look()
+    await waiting
+    assert other.leads()
+    assert not group.here.leads()
+
+
+async def test_leader_that_steps_down_is_followed_and_stays_alive(group):
+    other = await group.open()
+    await group.here.step_down()
+    assert not group.here.leads()
+    await group.here.look()
+    assert not group.here.leads()
+    await group.look()
+    assert other.leads()
+    assert other.is_alive(group.here.name)
+
+
+async def test_commands_do_not_lead(group):
+    command = await group.open(may_lead=False)
+    await group.close(group.here.name)
+    await group.pass_lease()
+    assert command.is_certain()
+    assert not command.leads()
+
+
+async def test_paused_leader_is_replaced_and_stays_a_follower(group):
+    other = await group.open()
+    group.held.add(group.here.name)
+    await group.pass_seconds(CERTAIN_SECONDS)
+    assert not group.here.is_certain()
+    await group.here.until_not_leading()
+    assert not other.leads()
+    await group.pass_seconds(60)
+    assert other.leads()
+    assert not other.is_alive(group.here.name)
+    group.held.clear()
+    await group.look()
+    assert not group.here.leads()
+    assert not group.here.is_certain()  # another may act on its last look
+    await group.pass_seconds(GAP_SECONDS)
+    assert group.here.is_certain()
+    assert other.is_alive(group.here.name)
+    assert group.here.is_alive(other.name)
+    assert [one.leads() for one in (group.here, other)] == [False, True]
+
+
+async def test_no_one_has_ended_after_an_outage_of_the_database(group):
+    names = [await group.begin() for _ in range(2)]
+    await group.look()
+    group.clock.now += 60  # no look succeeds meanwhile
+    assert not group.here.leads()
+    assert group.here.is_alive(names[0])
+    await group.here.look()  # before the others
+    assert all(group.here.is_alive(name) for name in names)
+    await group.pass_seconds(GAP_SECONDS)
+    assert group.here.leads()
+    assert all(group.here.is_alive(name) for name in names)
+
+
+async def test_one_of_two_that_claim_at_once_is_home(group):
+    others = [await group.open() for _ in range(3)]
+    claimed = await asyncio.gather(*(one.claim_home() for one in [group.here, *others]))
+    assert claimed.count(True) == 1
+    await group.look()
+    home = [group.here, *others][claimed.index(True)]
+    assert await home.claim_home()
+    for one in [group.here, *others]:
+        assert [peer.name for peer in one.others() if peer.is_home] == ([] if one is home else [home.name])
+    await group.close(home.name)
+    left = next(one for one in [group.here, *others] if one is not home)
+    assert await left.claim_home()
+
+
+async def test_leader_is_seen_by_the_others(group):
+    other = await group.open()
+    assert [peer.leads for peer in other.others()] == [True]
+    await group.here.look()
+    assert [peer.leads for peer in group.here.others()] == [False]
+
+
+async def test_closed_tables_refuse_work(group):
+    tables = await Tables.open(group.address, "service_log")
+    await tables.close()
+    with pytest.raises(StoreClosed):
+        await tables.fetch("SELECT 1")
+
+
+async def test_one_that_is_certain_is_alive_for_all_and_one_leads(group):
+    chance = random.Random(20)
+    for _ in range(3):
+        await group.begin()
+    instances = list(group.all.values())
+    pauses = dict.fromkeys(instances, 0.0)
+    leaders, ended = set(), 0
+    for _ in range(500):
+        group.clock.now += chance.choice([0.5, 1, 3, 3, 3])
+        if chance.random() < 0.04:
+            pauses[chance.choice(instances)] = group.clock.now + chance.choice([4, 13, 20, 60])
+        if chance.random() < 0.01:
+            group.clock.now += 30  # the database was away
+        for one in chance.sample(instances, len(instances)):
+            if pauses[one] <= group.clock.now and chance.random() < 0.9:
+                await one.look()
+            certain = [one for one in instances if one.is_certain()]
+            assert all(looks.is_alive(one.name) for looks in instances for one in certain)
+            leading = [one.name for one in instances if one.leads()]
+            assert len(leading) <= 1
+            leaders.update(leading)
+        ended += sum(not looks.is_alive(one.name) for looks in instances for one in instances)
+    assert ended
+    assert len(leaders) > 1

@@ -1,0 +1,148 @@
+"""Each command that works on a log, with one in PostgreSQL: while it answers, while it is away, once it lost events."""
+
+import time
+from contextlib import closing
+
+import pytest
+
+from eventstore.postgres.away.local_copy import LocalCopy
+from eventstore.postgres.connections import Address, Connections
+from tests.eventstore.cluster import started_cluster
+from tests.service_process import service_in
+
+LOSE_ONE = (
+    "ALTER TABLE events DISABLE TRIGGER events_stay",
+    "DELETE FROM events WHERE position = (SELECT position FROM head)",
+    "UPDATE head SET (position, hash) = (SELECT position, hash FROM events ORDER BY position DESC LIMIT 1)",
+    "ALTER TABLE events ENABLE TRIGGER events_stay",
+)
+
+
+def run(address, *statements):
+    with closing(Connections.open(Address(address))) as connections:
+        for statement in statements:
+            connections.fetch(statement)
+
+
+@pytest.fixture
+def server():
+    cluster = started_cluster()
+    yield cluster
+    cluster.remove()
+
+
+@pytest.fixture
+def service(tmp_path, server):
+    """A data folder whose log is in PostgreSQL, in two databases."""
+    run(
+        server.address, "CREATE DATABASE log", "CREATE DATABASE vault", "CREATE DATABASE log2", "CREATE DATABASE vault2"
+    )
+    with service_in(tmp_path) as service:
+        service.environment |= {
+            f"DOCSMITH_{variable}": server.address.replace("/postgres?", f"/{name}?")
+            for variable, name in (("STORE", "log"), ("VAULT", "vault"))
+        }
+        service.cli("organization", "create", "--name", "Acme")
+        service.cli("person", "add", "ann@example.com", "--name", "Ann", "--operator")
+        yield service
+
+
+def test_commands_work_on_a_log_in_postgresql(service, tmp_path):
+    assert service.cli("audit", "verify")["sound"]
+    assert service.cli("audit", "checkpoint")["position"] == 4
+    assert service.cli("audit", "replay")["differences"] == []
+    service.cli("audit", "export", "--output", str(tmp_path / "events"))
+    assert service.run("audit", "verify-export", str(tmp_path / "events")).returncode == 0
+    shown = service.run("config", "show").stdout + service.run("doctor").stdout
+    assert "postgresql://docsmith" not in shown
+    refused = service.run("take-over", "--yes")
+    assert (refused.returncode, "is not a restored copy" in refused.stderr) == (1, True)
+    refused = service.run("audit", "accept-loss", "--reason", "none")
+    assert (refused.returncode, "there is no loss to accept" in refused.stderr) == (1, True)
+
+
+def test_a_backup_of_a_log_in_postgresql_comes_back(service, server, tmp_path):
+    """By way of a folder; what is restored goes to another database."""
+    refused = service.run("backup", str(tmp_path / "backup.tar"))
+    assert (refused.returncode, "docsmith store copy" in refused.stderr) == (1, True)
+    service.cli("store", "copy", "env:DOCSMITH_STORE", str(tmp_path / "copy"))
+    environment, data = dict(service.environment), service.data
+    service.environment, service.data = {}, tmp_path / "copy"
+    service.cli("backup", str(tmp_path / "backup.tar"), "--vault", str(tmp_path / "vault.tar"))
+    service.data = tmp_path / "restored"
+    service.cli("restore", str(tmp_path / "backup.tar"), "--vault", str(tmp_path / "vault.tar"))
+    service.environment = {name: text.replace("/log?", "/log2?").replace("/vault?", "/vault2?")
+                           for name, text in environment.items()}  # fmt: skip
+    service.cli("store", "copy", str(service.data), "env:DOCSMITH_STORE", "--move")
+    assert "is a restored copy" in service.run("serve", "--port", "0").stderr
+    service.cli("take-over", "--yes")
+    names = [one["name"] for one in service.cli("organization", "list")["organizations"]]
+    assert names == ["Acme"]
+    assert [one["email"] for one in service.cli("person", "list")["people"]] == ["ann@example.com"]
+    service.environment, service.data = environment, data
+    assert service.cli("audit", "verify")["sound"]
+
+
+def test_commands_say_that_postgresql_is_away(service, server):
+    server.kill()
+    for command in (("organization", "list"), ("audit", "verify"), ("audit", "replay"), ("take-over", "--yes")):
+        refused = service.run(*command)
+        assert refused.returncode == 1
+        assert "PostgreSQL does not answer at " in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    examined = service.run("doctor")
+    assert (examined.returncode, "PostgreSQL does not answer at " in examined.stdout) == (1, True)
+    assert service.run("config", "show").returncode == 0
+    server.start()
+    assert service.cli("audit", "verify")["sound"]
+
+
+def until_held(address):
+    """Wait until a service has noted in the log that it lost events."""
+    with closing(Connections.open(Address(address))) as connections:
+        while not connections.fetch("SELECT FROM head WHERE held IS NOT NULL"):
+            time.sleep(0.1)
+
+
+def test_backup_says_where_the_repositories_are(service, tmp_path):
+    def refused():
+        told = service.run("backup", str(tmp_path / "backup.tar"))
+        assert (told.returncode, "is in PostgreSQL" in told.stderr) == (1, True)
+        return told.stderr
+
+    assert "the folder hosted in the data folder of the home, another instance: copy" in refused()
+    (service.data / "hosted" / "p1.git").mkdir(parents=True)
+    assert f"{service.data}/hosted of this instance, the home: copy" in refused()
+    service.environment["DOCSMITH_INSTANCES__HOSTED_FOLDER"] = str(tmp_path / "shared")
+    assert f"the shared folder {tmp_path}/shared: copy" in refused()
+
+
+def test_a_loss_is_accepted_for_all_instances(service):
+    log = service.environment["DOCSMITH_STORE"]
+    service.start()
+    service.cli("organization", "create", "--name", "Bolt")
+    copied(service.data, 5)
+    run(log, *LOSE_ONE)
+    refused = service.run("organization", "create", "--name", "Cork")
+    assert (refused.returncode, "events from 5 to 5 are lost" in refused.stderr) == (1, True)
+    until_held(log)
+    service.kill()
+    with service_in(service.data.parent / "other", service.environment) as other:
+        refused = other.run("organization", "create", "--name", "Cork")
+        assert (refused.returncode, "does not hold position 5" in refused.stderr) == (1, True)
+        accepted = service.cli("audit", "accept-loss", "--reason", "a failover")
+        assert (accepted["lostFrom"], accepted["lostThrough"]) == (5, 5)
+        other.cli("organization", "create", "--name", "Cork")
+        names = [one["name"] for one in service.cli("organization", "list")["organizations"]]
+        assert names == ["Acme", "Cork"]
+    service.start()
+    assert service.cli("audit", "verify")["sound"]
+
+
+def copied(data, position):
+    """Wait until the copy of the log in a data folder has a position."""
+    reached = 0
+    while reached < position:
+        copy = LocalCopy.open(data / "log-copy.db")
+        reached = copy.witness.position
+        copy.close()

@@ -1,0 +1,58 @@
+"""Calls that do not come to their end: the client has cancelled them, the model fails, a limit is reached."""
+
+import asyncio
+
+import pytest
+
+from tests.end_to_end.scripted import next_asked
+from tests.mcp.client import Client, headers_of, legacy, modern
+
+ASK = {"name": "ask", "arguments": {"question": "How do I install Kite?"}}
+
+
+@pytest.fixture
+def keyed(http, scripted):
+    return Client(http, f"{scripted.url}/mcp/kite", **scripted.assistant)
+
+
+@pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
+async def test_closed_connection_ends_the_models_call(keyed, provider, meta):
+    provider.will_reply("To install ", "Kite", after=1, hold=asyncio.Event())
+    message = modern("tools/call", ASK, **meta)
+    sending = asyncio.create_task(keyed.send(message, **headers_of(message)))
+    asked = await next_asked(provider)
+    sending.cancel()
+    async with asyncio.timeout(60):
+        await asked.disconnected.wait()
+
+
+async def test_cancelled_notification_ends_the_models_call(keyed, provider):
+    provider.will_reply("To install ", "Kite", after=1, hold=asyncio.Event())
+    sending = asyncio.create_task(keyed.send(legacy("tools/call", ASK, id_="mine")))
+    asked = await next_asked(provider)
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "mine"}}
+    another = Client(keyed.http, keyed.url, **{**keyed.headers, "User-Agent": "another"})
+    assert (await another.send(cancel)).status == 202
+    assert (await keyed.send({**cancel, "params": {"requestId": "other"}})).status == 202
+    assert not asked.disconnected.is_set()
+    assert (await keyed.send(cancel)).status == 202
+    async with asyncio.timeout(60):
+        await asked.disconnected.wait()
+        assert (await sending).result["isError"] is True
+
+
+async def test_failing_model_is_an_error_of_the_tool(keyed, provider):
+    provider.will_fail(401)
+    result = await keyed.call("ask", **ASK["arguments"])
+    assert result["isError"] is True
+    assert "401" not in result["content"][0]["text"]
+
+
+async def test_limit_is_reported_to_model_and_program(keyed):
+    for _ in range(3):
+        assert not (await keyed.call("search", query="install"))["isError"]
+    over = await keyed.call("search", query="install")
+    assert (over["isError"], "try again in" in over["content"][0]["text"]) == (True, True)
+    answer = await keyed.ask("resources/list")
+    assert (answer.status, int(answer.headers["Retry-After"]) > 0) == (429, True)
+    assert (await keyed.ask("tools/list")).status == 200

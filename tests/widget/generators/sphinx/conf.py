@@ -1,0 +1,3 @@
+project = "Kite"
+extensions = ["myst_parser"]
+# TAG

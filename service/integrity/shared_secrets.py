@@ -10,7 +10,6 @@ is taken over from the other: signatures and digests stay what they were.
 import asyncio
 import base64
 import os
-import re
 import secrets
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -149,5 +148,5 @@ def shared_secrets(data: Path, kept: Secrets, *, is_local: bool) -> SharedSecret
 
 def _numbers_of(name: str, names: Collection[str]) -> list[int]:
     """Return the numbers under which a secret is kept, the lowest first."""
-    pattern = re.compile(rf"{re.escape(PREFIX + name)}-([0-9]+)")
-    return sorted(int(found[1]) for one in names if (found := pattern.fullmatch(one)))
+    parts = (one.rpartition("-") for one in names)
+    return sorted(int(number) for before, _, number in parts if before == PREFIX + name and number.isdecimal())

@@ -119,7 +119,7 @@ def build_app(
     app[MENTION] = runtime.settings.agent.mention
     app[DOCS_SOURCE] = parts.docs
     app[GAP_READER] = GapReader(runtime.store, runtime.views, partial(parts.metrics.count_bound, "gaps"))
-    app[BEHIND], app[INDEXING] = parts.indexer.behind, parts.indexer.progress
+    app[BEHIND], app[INDEXING] = parts.indexer.behind, parts.indexing
     app[SITE_REPORTS], app[GUARDED_PROJECTS], app[UPLOADS] = parts.site_reports, parts.projects, parts.uploads
     app[COST_BOUNDS] = lambda: parts.spending.bounds
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing

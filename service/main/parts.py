@@ -53,6 +53,7 @@ from service.workers.hosted_folder import HostedFolder
 from service.workers.indexing.indexer import Indexer, IndexerContext
 from service.workers.indexing.poller import Poller
 from service.workers.indexing.site_reports import SiteReports
+from service.workers.indexing.wanted import Progress
 from service.workers.jobs.runner import JobPorts, JobRunner, JobSettings
 from service.workers.log_watch import LogWatch
 from service.workers.replies.broadcast import Broadcast
@@ -122,8 +123,10 @@ class Parts:
         models.measure(lambda model: traced_model(self.metrics.of_model(model), tracer))
         self.job_reader = JobReader(runtime.store, runtime.views, slots_of(settings.agent))
         fetches = fetch_slots()
-        counted = IndexerContext(fetches, self.metrics.count_bound, shared=_shared_indexing(runtime, instances, others))
+        shared_indexing = _shared_indexing(runtime, instances, others)
+        counted = IndexerContext(fetches, self.metrics.count_bound, shared=shared_indexing)
         self.indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data, counted)
+        self.indexing = Progress(self.indexer.progress, None if shared_indexing is None else shared_indexing.progress)
         refused = partial(self.metrics.count_bound, "uploads")
         self.uploads = Uploads(runtime.data, refused)
         self.site_reports = SiteReports(runtime.index.path_of, partial(self.metrics.count_bound, "site_reports"))

@@ -7,13 +7,19 @@ import urllib.request
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from tests.dashboard.conftest import post_form
 from tests.end_to_end.talk import question
 from tests.instances import instances_in
 from tests.service_process import write_docs
 
-LIMITS = {"DOCSMITH_LIMITS__KEY_SEARCHES_MINUTE": "10", "DOCSMITH_LIMITS__ASSISTANT_KEY_MONTH": "6"}
+SETTINGS = {
+    "DOCSMITH_LIMITS__KEY_SEARCHES_MINUTE": "10",
+    "DOCSMITH_LIMITS__ASSISTANT_KEY_MONTH": "6",
+    "DOCSMITH_NETWORK__ALLOW_PRIVATE": "true",
+}
 PATIENCE_SECONDS = 30
 PAGE = {"Accept": "text/html"}
 
@@ -21,7 +27,7 @@ PAGE = {"Accept": "text/html"}
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shared")
-    with instances_in(folder, LIMITS, count=2) as pair:
+    with instances_in(folder, SETTINGS, count=2) as pair:
         pair.set_up(write_docs(folder / "docs"))
         pair.start()
         for member in pair.members:
@@ -86,6 +92,47 @@ async def test_check_of_the_log_shows_at_both(http, urls, cookie):
             assert "Every event is as it was recorded." in await response.text()
         async with http.get(f"{url}/operator/audit/verify", headers=cookie) as response:
             assert "Every event is as it was recorded." in await response.text()
+
+
+@pytest.fixture
+async def website():
+    """A site whose page does not come before ``site_opens`` is set."""
+    app, is_open = web.Application(), asyncio.Event()
+
+    async def listed(_):
+        return web.Response(text="# Kites\n\n- [Strings](/strings.md)\n")
+
+    async def strings(_):
+        await is_open.wait()
+        return web.Response(text="# Strings\n\nTake zylon in a storm.\n", content_type="text/markdown")
+
+    app.router.add_get("/llms.txt", listed)
+    app.router.add_get("/strings.md", strings)
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}/", is_open
+        is_open.set()
+
+
+async def test_progress_of_indexing_shows_at_both(http, pair, urls, website):
+    address, is_open = website
+    new = {"name": "Slow", "repository": address, "codeHost": "website", "domain": "slow"}
+    async with http.post(f"{urls[0]}/v2/projects", json=new, headers=pair.admin) as response:
+        assert response.status == 201, await response.text()
+
+    async def progress(url):
+        async with http.get(f"{url}/v2/sites/slow", headers=pair.admin) as response:
+            assert response.status == 200, await response.text()
+            return (await response.json()).get("indexing")
+
+    async def stages():
+        return [found and found["stage"] for found in await asyncio.gather(*map(progress, urls))]
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await stages() != ["its newest commit is being fetched"] * 2:
+            pass
+        is_open.set()
+        while await stages() != [None, None]:
+            pass
 
 
 async def test_searches_at_both_are_counted_together(http, pair, urls):

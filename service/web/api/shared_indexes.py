@@ -1,4 +1,6 @@
-"""Indexes for the other instances of the log: whichever has built one sends it as an archive, and its vectors."""
+"""Indexes for the other instances of the log: whichever has built one sends it as an archive, and its vectors.
+Whichever builds one says how far it is.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,9 +11,9 @@ from aiohttp import web
 
 from service.domain.errors import Invalid
 from service.retrieval.index.transfer import packed
-from service.web.http.app_keys import INDEX_FOLDER, MEANING
+from service.web.http.app_keys import INDEX_FOLDER, INDEXING, MEANING
 from service.web.http.internal import InternalRoutes, body_parts
-from service.workers.indexing.sharing import INDEX_PATH
+from service.workers.indexing.sharing import INDEX_PATH, PROGRESS_PATH
 from service.workers.indexing.vector_sharing import AT_ONCE, VECTORS_PATH, WantedVectors
 
 log = structlog.get_logger()
@@ -50,6 +52,13 @@ async def send_index(request: web.Request) -> web.StreamResponse:
         return response
     await response.write_eof()
     return response
+
+
+@routes.operation(PROGRESS_PATH, "GET")
+async def send_progress(request: web.Request) -> web.Response:
+    """Answer how far the indexing of a site is on this instance; null where it is with none."""
+    found = request.app[INDEXING].here(request.match_info["domain"])
+    return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
 
 @routes.operation(VECTORS_PATH, "POST")

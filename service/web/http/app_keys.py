@@ -24,9 +24,9 @@ from service.queries.readers.gaps import GapReader
 from service.runtime.settings.settings_shown import ShownSettings
 from service.runtime.uploads import Uploads
 from service.views.projects import ProjectView
-from service.views.sites import IndexingView
 from service.workers.followed_replies import FollowedReplies
 from service.workers.indexing.site_reports import SiteReports
+from service.workers.indexing.wanted import Progress
 from service.workers.log_check import LogCheck
 from service.workers.replies.broadcast import Broadcast
 from service.workers.replies.replier import Replier
@@ -59,7 +59,7 @@ MEANING: "web.AppKey[Meaning | None]" = web.AppKey("MEANING")
 """The vectors of sections; None unless the settings name an embedding model."""
 BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
 """Sites whose index is older than it should be, and why."""
-INDEXING: web.AppKey[Callable[[str], IndexingView | None]] = web.AppKey("INDEXING")
+INDEXING: web.AppKey[Progress] = web.AppKey("INDEXING")
 """How far the indexing of a domain is."""
 SITE_REPORTS: web.AppKey[SiteReports] = web.AppKey("SITE_REPORTS")
 GUARDED_PROJECTS: web.AppKey[GuardedProjects] = web.AppKey("GUARDED_PROJECTS")

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
 import structlog
 
 from eventstore import EventStore, execute, load
@@ -24,12 +25,17 @@ from service.retrieval.index.transfer import BadArchive, Unpacking
 from service.runtime.hosted_place import HostedPlace
 from service.runtime.system import now
 from service.streams import SITES
+from service.views.sites import IndexingView
 
 log = structlog.get_logger()
 
 FETCH_SECONDS = 1_800.0
 """Limit for an archive to arrive."""
 INDEX_PATH = "/internal/indexes/{domain}/{name}"
+PROGRESS_PATH = "/internal/indexing/{domain}"
+PROGRESS_SECONDS = 1.0
+"""For another instance to say how far it is; pages are shown without it then."""
+MAX_PROGRESS_BYTES = 4_096
 
 
 class SharedIndexing:
@@ -84,6 +90,26 @@ class SharedIndexing:
         except Conflict:
             return False
         return True
+
+    async def progress(self, domain: str) -> IndexingView | None:
+        """Return how far another instance is with the indexing of a site; None where it is with none, or not known.
+
+        Raises StoreUnavailable.
+        """
+        site = await self.state(domain)
+        peer = self._instances.find(site.indexer) if site is not None and self._is_with_other(site) else None
+        if peer is None or not peer.url:
+            return None
+        asked = InternalRequest("GET", PROGRESS_PATH.format(domain=quote(domain, safe="")))
+        try:
+            async with asyncio.timeout(PROGRESS_SECONDS), self._http.send(peer, asked) as answer:
+                if answer.status != 200:
+                    return None
+                return msgspec.json.decode(await answer.read(MAX_PROGRESS_BYTES), type=IndexingView | None)
+        except (TimeoutError, Unavailable, msgspec.DecodeError) as error:
+            reason = str(error) or "it takes too long"
+            log.info("progress of an indexing not known", domain=domain, instance=peer.name, reason=reason)
+            return None
 
     async def fetch(self, domain: str, target: Path) -> bool:
         """Fetch the site's index into its folder, from the instance that built it or any other. Return False where none

@@ -2,13 +2,14 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NamedTuple
 
 from service.domain.errors import NO_ROOM
 from service.runtime.processes import OUT_OF_MEMORY, PROCESS_DIED, TIMED_OUT
 from service.runtime.system import now
+from service.views.sites import IndexingView
 
 RESTING = frozenset({TIMED_OUT, OUT_OF_MEMORY, PROCESS_DIED, "too_large", "internal"})
 """Failures that cost much: after them a site waits even when it is asked for again."""
@@ -35,6 +36,23 @@ class Wanted:
         if self.failures:
             text += f"; {self.failures} {'try' if self.failures == 1 else 'tries'} failed, the last one: {self.code}"
         return text
+
+
+class Progress:
+    """How far the indexing of a site is, whichever instance it is with."""
+
+    def __init__(
+        self,
+        here: Callable[[str], IndexingView | None],
+        elsewhere: Callable[[str], Awaitable[IndexingView | None]] | None = None,
+    ) -> None:
+        """``elsewhere``: None where no other instance shares the log."""
+        self.here, self._elsewhere = here, elsewhere
+
+    async def __call__(self, domain: str) -> IndexingView | None:
+        """Return how far it is; None while none is under way or waits. Raises StoreUnavailable."""
+        found = None if self._elsewhere is None else await self._elsewhere(domain)
+        return found or self.here(domain)
 
 
 class Failure(NamedTuple):

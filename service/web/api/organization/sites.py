@@ -240,7 +240,7 @@ async def open_or_close(request: web.Request, site: SiteView, change: ChangeSite
 
 async def shown_site(request: web.Request, site: Site) -> ShownSiteView:
     payment = await payment_of(request.app[MODELS], request.app[COST_BOUNDS]())
-    return ShownSiteView(site.view, request.app[INDEXING](site.view.domain), payment)
+    return ShownSiteView(site.view, await request.app[INDEXING](site.view.domain), payment)
 
 
 async def _site(request: web.Request) -> Site:

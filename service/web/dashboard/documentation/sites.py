@@ -55,7 +55,7 @@ async def show_site(request: web.Request) -> web.Response:
     viewer = await member(request)
     site = await site_of(request, viewer.organization_id)
     project = await get_project(request.app[VIEWS], site.view.project_id)
-    state = _state(request, site)
+    state = await _state(request, site)
     return dashboard_page(
         request,
         viewer,
@@ -82,7 +82,7 @@ async def _live_state(request: web.Request, viewer: Member, domain: str) -> Asyn
         news = asyncio.ensure_future(anext(batches))
         try:
             while True:
-                state = _state(request, await site_of(request, viewer.organization_id))
+                state = await _state(request, await site_of(request, viewer.organization_id))
                 html = rendered("documentation/site_state.html", root=root, member=viewer, **state)
                 if html != shown:
                     shown = html
@@ -97,8 +97,8 @@ async def _live_state(request: web.Request, viewer: Member, domain: str) -> Asyn
             await asyncio.wait({news})
 
 
-def _state(request: web.Request, site: Site) -> dict[str, object]:
-    indexing = request.app[INDEXING](site.view.domain)
+async def _state(request: web.Request, site: Site) -> dict[str, object]:
+    indexing = await request.app[INDEXING](site.view.domain)
     return {"site": site.view, "indexing": indexing, "is_busy": site.view.index_wanted or indexing is not None}
 
 

@@ -55,9 +55,11 @@ from service.web.http.app_keys import (
     INDEX_FOLDER,
     INDEXING,
     INSTANCE,
+    INSTANCES,
     JOB_CHANGES,
     JOB_READER,
     KEY_REQUIRED,
+    LAST_CHECKPOINT,
     LOG_CHECK,
     MEANING,
     MENTION,
@@ -84,6 +86,7 @@ from service.web.pages import manual, pull_requests, reference
 from service.web.pages.problem_pages import error_page
 from service.web.pages.pull_request_rights import ACT_BY_LINK
 from service.web.widget.pages import MODULES as WIDGET
+from service.workers.checkpointing import LastCheckpoint
 from service.workers.log_check import LogCheck
 from service.workers.reproduction import Reproducer
 
@@ -110,6 +113,7 @@ def build_app(
     app[INDEX_FOLDER], app[MEANING] = runtime.index.path_of, runtime.meaning
     app[JOB_READER] = parts.job_reader
     app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instances.name
+    app[INSTANCES] = parts.instances
     app[FOLLOWED_REPLIES] = parts.followed_replies
     app[COUNT_BOUND] = parts.metrics.count_bound
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
@@ -144,7 +148,8 @@ def build_app(
     names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
     app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())
     app[RUNNING_CALLS] = RunningCalls()
-    app[LOG_CHECK] = LogCheck(runtime.data)
+    http = None if parts.others is None else parts.others.http
+    app[LOG_CHECK], app[LAST_CHECKPOINT] = LogCheck(runtime.data), LastCheckpoint(runtime.data, parts.instances, http)
     app[REPRODUCER] = Reproducer(runtime.store, runtime.views, runtime.scratch_docs)
     internal = app[INTERNAL_ACCESS] = InternalAccess(parts.instances.name)
     internal.key = parts.others.key if parts.others is not None else None
@@ -175,11 +180,12 @@ def build_app(
 
 def add_internal_routes(app: web.Application) -> None:
     """Add what other instances ask; imported where there may be any."""
-    from service.web.api import shared_indexes
+    from service.web.api import shared_checkpoint, shared_indexes
     from service.web.api.assistant import internal_replies
     from service.web.http.passing import receiving
 
-    app.add_routes([*shared_indexes.routes, *receiving.routes, *internal_replies.routes])
+    for module in (shared_checkpoint, shared_indexes, receiving, internal_replies):
+        app.add_routes(module.routes)
 
 
 def _passing_on(parts: Parts) -> "PassingOn | None":

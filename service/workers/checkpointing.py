@@ -7,13 +7,27 @@ import msgspec
 import structlog
 
 from eventstore import EventStore, EventStoreError, sign_checkpoint
-from service.domain.errors import Invalid
-from service.integrity.checkpoints import CHECKPOINTS, SignedCheckpoint, append_line, last_position, obtain_key
+from service.domain.errors import Invalid, Unavailable
+from service.integrity.checkpoints import (
+    CHECKPOINTS,
+    SignedCheckpoint,
+    append_line,
+    last_checkpoint,
+    last_position,
+    obtain_key,
+)
 from service.integrity.continuity import LogLost, require_continuous
+from service.ports.shared.instances import Instances, Peer
+from service.ports.shared.internal_http import InternalHttp, InternalRequest
 from service.ports.shared.shared_secrets import SharedSecrets
 from service.runtime.system import now
 
 log = structlog.get_logger()
+
+CHECKPOINT_PATH = "/internal/checkpoint"
+ANSWER_SECONDS = 1.0
+"""For another instance to say which checkpoint it signed last; pages are shown without it then."""
+MAX_BYTES = 16_384
 
 
 async def make_checkpoint(
@@ -37,6 +51,36 @@ async def make_checkpoint(
     made = SignedCheckpoint.of(sign_checkpoint(key, position, hash_, now(), log_id), key.public_key())
     await asyncio.to_thread(append_line, file, msgspec.json.encode(made) + b"\n")
     return made
+
+
+class LastCheckpoint:
+    """The newest signed checkpoint, whichever instance of the log has signed it: each keeps its own."""
+
+    def __init__(self, data: Path, instances: Instances, http: InternalHttp | None = None) -> None:
+        """``http``: None where there are no other instances."""
+        self._file, self._instances, self._http = data / CHECKPOINTS, instances, http
+
+    async def here(self) -> SignedCheckpoint | None:
+        """Return the newest of this instance."""
+        return await asyncio.to_thread(last_checkpoint, self._file)
+
+    async def find(self) -> SignedCheckpoint | None:
+        """Return the newest of all instances that answer; None where there is none."""
+        http = self._http
+        peers = [] if http is None else [_asked(http, peer) for peer in self._instances.others() if peer.url]
+        found = [one for one in await asyncio.gather(self.here(), *peers) if one is not None]
+        return max(found, key=lambda one: (one.position, one.time), default=None)
+
+
+async def _asked(http: InternalHttp, peer: Peer) -> SignedCheckpoint | None:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), http.send(peer, InternalRequest("GET", CHECKPOINT_PATH)) as answer:
+            if answer.status != 200:
+                return None
+            return msgspec.json.decode(await answer.read(MAX_BYTES), type=SignedCheckpoint | None)
+    except (TimeoutError, Unavailable, msgspec.DecodeError) as error:
+        log.info("checkpoint not known", instance=peer.name, reason=str(error) or "it takes too long")
+        return None
 
 
 class Checkpoints:

@@ -1,6 +1,7 @@
 """Two instances of a log in PostgreSQL, without sticky sessions: sign-ins, limits and checks hold at both."""
 
 import asyncio
+import json
 import time
 import urllib.error
 import urllib.request
@@ -133,6 +134,17 @@ async def test_progress_of_indexing_shows_at_both(http, pair, urls, website):
         is_open.set()
         while await stages() != [None, None]:
             pass
+
+
+async def test_last_checkpoint_shows_at_both(http, urls, cookie):
+    for url in urls:
+        signed = await asyncio.to_thread(post_form, f"{url}/operator/audit/checkpoint", {}, cookie)
+        assert signed.status == 200, signed.text
+        for other in urls:
+            async with http.get(f"{other}/operator/health", headers=cookie) as response:
+                text = await response.text()
+            assert json.loads(signed.text)["hash"] in text
+            assert "one of 2 that share the log" in text
 
 
 async def test_searches_at_both_are_counted_together(http, pair, urls):

@@ -17,7 +17,7 @@ from service.views.overview import MAX_COUNTED
 from service.web.dashboard.operators.health import Condition, read_condition
 from service.web.dashboard.page import dashboard_page, record_read
 from service.web.http.access.people import SignedIn, member, signed_in
-from service.web.http.app_keys import DATA, STORE, VIEWS
+from service.web.http.app_keys import STORE, VIEWS
 from service.web.pages.html import way_up
 
 SHOWN_JOBS, SHOWN_SITES = 5, 20
@@ -71,7 +71,7 @@ async def show_overview(request: web.Request) -> web.Response:
 
 async def _condition(request: web.Request, person: SignedIn) -> Condition | None:
     """Return how the installation is, for those who run it."""
-    return await asyncio.to_thread(read_condition, request.app[DATA]) if person.is_operator else None
+    return await read_condition(request.app) if person.is_operator else None
 
 
 async def _jobs(views: Views, organization_id: str, only: JobFilter) -> list[ListedJob]:

@@ -17,6 +17,7 @@ from service.ports.code_host import ComparedChanges
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models
 from service.ports.search_index import SearchIndex
+from service.ports.shared.instances import Instances
 from service.ports.shared.shared_secrets import SharedSecrets
 from service.ports.sign_in import IdentityProvider, Passkeys
 from service.queries.jobs.jobs import JobReader
@@ -24,6 +25,7 @@ from service.queries.readers.gaps import GapReader
 from service.runtime.settings.settings_shown import ShownSettings
 from service.runtime.uploads import Uploads
 from service.views.projects import ProjectView
+from service.workers.checkpointing import LastCheckpoint
 from service.workers.followed_replies import FollowedReplies
 from service.workers.indexing.site_reports import SiteReports
 from service.workers.indexing.wanted import Progress
@@ -48,6 +50,7 @@ DOCS_SOURCE: web.AppKey[DocsSource] = web.AppKey("DOCS_SOURCE")
 GAP_READER: web.AppKey[GapReader] = web.AppKey("GAP_READER")
 JOB_READER: web.AppKey[JobReader] = web.AppKey("JOB_READER")
 INSTANCE: web.AppKey[str] = web.AppKey("INSTANCE")
+INSTANCES: web.AppKey[Instances] = web.AppKey("INSTANCES")
 KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
 """A follow-up must carry its thread's key."""
 READINESS: web.AppKey[Callable[[], Awaitable[dict[str, str]]]] = web.AppKey("READINESS")
@@ -78,6 +81,7 @@ MENTION: web.AppKey[str] = web.AppKey("MENTION")
 ALLOW_PRIVATE: web.AppKey[bool] = web.AppKey("ALLOW_PRIVATE")
 """The settings allow addresses outside to be in private networks, and without encryption."""
 REPRODUCER: web.AppKey[Reproducer] = web.AppKey("REPRODUCER")
+LAST_CHECKPOINT: web.AppKey[LastCheckpoint] = web.AppKey("LAST_CHECKPOINT")
 LOG_CHECK: web.AppKey[LogCheck] = web.AppKey("LOG_CHECK")
 CLOSING: web.AppKey[asyncio.Event] = web.AppKey("CLOSING")
 """The server is going down: long answers end."""

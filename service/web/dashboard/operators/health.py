@@ -5,18 +5,27 @@ import shutil
 import time
 from collections.abc import AsyncIterator
 from datetime import datetime
-from pathlib import Path
 
 from aiohttp import web
 from msgspec import Struct
 
 from service import __version__
-from service.integrity.checkpoints import CHECKPOINTS, last_checkpoint
 from service.integrity.log_place import log_place
 from service.queries.installation import Disk, measure_disk, read_progress
 from service.web.dashboard.page import Live, dashboard_page, fragment_html, live
 from service.web.http.access.people import operator
-from service.web.http.app_keys import BEHIND, DATA, HOSTED_FOLDER, MODEL_NAMES, READINESS, STORE, VIEWS
+from service.web.http.app_keys import (
+    BEHIND,
+    DATA,
+    HOSTED_FOLDER,
+    INSTANCE,
+    INSTANCES,
+    LAST_CHECKPOINT,
+    MODEL_NAMES,
+    READINESS,
+    STORE,
+    VIEWS,
+)
 
 LOOK_SECONDS = 2.0
 """Between two looks for an open page."""
@@ -50,9 +59,11 @@ class Condition(Struct, frozen=True):
         return self.disk.used_share > LOW_SHARE
 
 
-def read_condition(data: Path) -> Condition:
-    """Return the condition of a data folder, without what its parts take; call it on a thread. Raises OSError."""
-    usage, checkpoint = shutil.disk_usage(data), last_checkpoint(data / CHECKPOINTS)
+async def read_condition(app: web.Application) -> Condition:
+    """Return the condition of the installation, without what its parts take. Raises OSError."""
+    usage, checkpoint = await asyncio.gather(
+        asyncio.to_thread(shutil.disk_usage, app[DATA]), app[LAST_CHECKPOINT].find()
+    )
     return Condition(Disk(usage.free, usage.total, ()), None if checkpoint is None else checkpoint.time)
 
 
@@ -62,7 +73,7 @@ async def show_health(request: web.Request) -> web.Response:
     data = request.app[DATA]
     disk, checkpoint = await asyncio.gather(
         asyncio.to_thread(measure_disk, data, request.app[HOSTED_FOLDER]),
-        asyncio.to_thread(last_checkpoint, data / CHECKPOINTS),
+        request.app[LAST_CHECKPOINT].find(),
     )
     place = log_place(data)
     elsewhere = None if place.is_local else (place.name, await request.app[STORE].size())
@@ -77,6 +88,8 @@ async def show_health(request: web.Request) -> web.Response:
         checkpoint=checkpoint,
         version=__version__,
         data=str(data),
+        instance=request.app[INSTANCE],
+        others=[peer for peer in request.app[INSTANCES].others() if peer.url],
         uptime_seconds=time.monotonic() - STARTED,
     )
 

@@ -6,8 +6,9 @@ database was away, or this process was paused) begins the observation again, so 
 ended that only could not renew. The first that finds one ended marks its row, for the others to see at once. The mark
 and the leader's row are written under the condition that the counter still stands there.
 
-One that was paused goes on under its name. Others may act for some seconds on what they saw before it renewed its row,
-so for that long it is not certain of its work.
+One that was paused goes on under its name. Where its row was marked, others may act for some seconds on what they saw
+before it renewed its row, so for that long it is not certain of its work. None acts before the mark is there. So one
+whose row was not marked is certain at once, as all are after an outage of the database.
 """
 
 import asyncio
@@ -40,6 +41,7 @@ END_SECONDS = 2.0
 KEPT_DAYS = 1
 """How long the row of one that was found to have ended is kept, for those that start later."""
 
+_WAS_MARKED = "SELECT ended_at IS NOT NULL FROM instances WHERE name = $1 FOR UPDATE"
 _RENEW = """
 INSERT INTO instances AS mine (name, url, version, is_home, renewals) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (name) DO UPDATE SET
@@ -50,7 +52,7 @@ _LOOK = """
 SELECT name, url, version, is_home, renewals, ended_at IS NOT NULL AS is_marked, (SELECT name FROM leader) AS leader
 FROM instances
 """
-_MARK = "UPDATE instances SET ended_at = now() WHERE name = $1 AND renewals = $2 AND ended_at IS NULL"
+_MARK = "UPDATE instances SET ended_at = now() WHERE name = $1 AND renewals = $2 AND ended_at IS NULL RETURNING true"
 _MARK_ALL = "UPDATE instances SET ended_at = now() WHERE name = ANY($1) AND ended_at IS NULL"
 _FORGET = f"DELETE FROM instances WHERE ended_at < now() - interval '{KEPT_DAYS} days'"  # noqa: S608 - a number
 _LEAD = """
@@ -98,6 +100,8 @@ class TableInstances:
         self._looked_at: float | None = None
         self._renewed_at: float | None = None
         self._certain_from = 0.0
+        self._was_marked = False
+        """Its row was marked when it was renewed last, as far as is known: not each renewal that failed has failed."""
         self._is_leader = self._is_closed = False
         self._changed = asyncio.Event()
         """Set at the next look, and then replaced. Of the event loop; the other two are of the tables' loop."""
@@ -239,16 +243,21 @@ class TableInstances:
                 return
             asked, began = frozenset(self._asked), self._clock()
             async with connection.transaction():
+                is_marked = await connection.fetchval(_WAS_MARKED, self.name)
+                self._was_marked |= self._renewed_at is not None if is_marked is None else is_marked
                 await connection.execute(_RENEW, self.name, self._me.url, self._me.version, self._me.is_home)
                 rows = await connection.fetch(_LOOK)
             now = self._clock()
-            if self._renewed_at is not None and began - self._renewed_at > CERTAIN_SECONDS:
+            if self._was_marked:
                 self._certain_from = now + GAP_SECONDS  # until then others may act on what they saw before
+                self._was_marked = False
             self._renewed_at = began
             is_continuous = self._looked_at is not None and now - self._looked_at <= GAP_SECONDS
             before = self._others if is_continuous else {}
             found = {row["name"]: _seen(row, before.get(row["name"]), now) for row in rows}
             del found[self.name]
+            for other in [one for one in found.values() if one.has_ended and not one.is_marked]:
+                found[other.peer.name] = replace(other, has_ended=await self._mark(connection, other))
             self._absent.update((self._others.keys() | asked) - found.keys())
             self._asked.difference_update(asked)
             self._others, self._looked_at = found, now
@@ -262,13 +271,18 @@ class TableInstances:
             is_mine = await connection.fetchval(_CLAIM_HOME, self.name)
             self._me = replace(self._me, is_home=is_mine is not None)
 
+    async def _mark(self, connection: Session, other: _Seen) -> bool:
+        """Mark another instance as ended. Return False where it has renewed its row meanwhile, or is marked already:
+        then the next look sees that.
+        """
+        if await connection.fetchval(_MARK, other.peer.name, other.renewals) is None:
+            return False
+        log.warning("an instance has ended without closing", instance=other.peer.name, url=other.peer.url)
+        await connection.execute(_FORGET)
+        return True
+
     async def _settle(self, connection: Session, found: Mapping[str, _Seen], leader: str) -> None:
-        """Mark those that have ended, and lead where no one does."""
-        for name, other in found.items():
-            if other.has_ended and not other.is_marked:
-                log.warning("an instance has ended without closing", instance=name, url=other.peer.url)
-                await connection.execute(_MARK, name, other.renewals)
-                await connection.execute(_FORGET)
+        """Lead where no one does."""
         holder = found.get(leader)
         is_vacant = leader != self.name and (holder is None or holder.has_ended)
         if is_vacant and self._may_lead:

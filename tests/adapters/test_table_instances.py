@@ -6,7 +6,7 @@ import random
 import pytest
 
 from eventstore import StoreClosed
-from service.adapters.postgres.instances import CERTAIN_SECONDS, GAP_SECONDS, TableInstances
+from service.adapters.postgres.instances import CERTAIN_SECONDS, GAP_SECONDS, MAX_ABSENT, TableInstances
 from service.adapters.postgres.tables import Tables
 from service.ports.shared.instances import LEASE_SECONDS, RENEW_SECONDS, Peer
 from tests.contracts.instances import InstancesContract
@@ -218,6 +218,16 @@ async def test_leader_is_seen_by_the_others(group):
     assert [peer.leads for peer in other.others()] == [True]
     await group.here.look()
     assert [peer.leads for peer in group.here.others()] == [False]
+
+
+async def test_names_of_no_instance_are_forgotten_in_the_end(group):
+    names = [f"gone-{number}" for number in range(MAX_ABSENT + 5)]
+    assert all(group.here.is_alive(name) for name in names)  # each may have begun since the last look
+    await group.look()
+    forgotten = [name for name in names if group.here.is_alive(name)]
+    assert len(forgotten) == 5
+    await group.look()
+    assert not any(group.here.is_alive(name) for name in forgotten)
 
 
 async def test_closed_tables_refuse_work(group):

@@ -38,6 +38,8 @@ LOOK_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 END_SECONDS = 2.0
 """For the end of one that closes to reach the others; else they notice it after its lease."""
+MAX_ABSENT = 10_000
+"""Names that are remembered as those of no instance. One that is forgotten is looked for again when it is asked for."""
 KEPT_DAYS = 1
 """How long the row of one that was found to have ended is kept, for those that start later."""
 
@@ -95,8 +97,8 @@ class TableInstances:
         self._others: Mapping[str, _Seen] = {}
         self._asked: set[str] = set()
         """Names that no look has found or missed yet: their processes may have begun since the last one."""
-        self._absent: set[str] = set()
-        """Names that a look did not find. No process gets one of them again."""
+        self._absent: Mapping[str, None] = {}
+        """Names that a look did not find, the last one at the end. No process gets one of them again."""
         self._looked_at: float | None = None
         self._renewed_at: float | None = None
         self._certain_from = 0.0
@@ -258,7 +260,9 @@ class TableInstances:
             del found[self.name]
             for other in [one for one in found.values() if one.has_ended and not one.is_marked]:
                 found[other.peer.name] = replace(other, has_ended=await self._mark(connection, other))
-            self._absent.update((self._others.keys() | asked) - found.keys())
+            if gone := (self._others.keys() | asked) - found.keys():
+                names = [*(name for name in self._absent if name not in gone), *gone]
+                self._absent = dict.fromkeys(names[-MAX_ABSENT:])
             self._asked.difference_update(asked)
             self._others, self._looked_at = found, now
             await self._settle(connection, found, rows[0]["leader"])

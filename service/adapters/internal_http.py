@@ -18,6 +18,8 @@ CONNECT_SECONDS = 3.0
 KEPT_SECONDS = 30.0
 """How long an idle connection is kept: less than ``server.idle_seconds``, after which the other end closes it."""
 READ_BYTES = 256 * 1024
+MAX_FIELD_BYTES = 256 * 1024
+"""Limit for a header of an answer. A redirect may hold the address that was asked for, encoded once more."""
 
 
 class AiohttpInternalHttp:
@@ -34,6 +36,7 @@ class AiohttpInternalHttp:
             auto_decompress=False,
             trust_env=False,
             read_bufsize=READ_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
         )
 
     async def close(self) -> None:

@@ -41,6 +41,11 @@ class InternalHttpContract:
             async with http.send(peer, InternalRequest("GET", "/internal/a")) as answer:
                 assert (answer.status, await answer.read(0)) == (status, b"")
 
+    async def test_an_answer_may_have_a_long_header(self, prepared):
+        http, peer, _, _ = await prepared([Answered(302, {"Location": "/" + "x" * 30_000})])
+        async with http.send(peer, InternalRequest("GET", "/internal/a")) as answer:
+            assert (answer.status, len(answer.headers["Location"])) == (302, 30_001)
+
     async def test_an_instance_that_is_away_is_unreachable(self, prepared):
         http, _, away, _ = await prepared([])
         with pytest.raises(InstanceUnreachable):

@@ -141,6 +141,34 @@ async def test_body_that_does_not_arrive_is_given_up(client, home, pulse):
     assert home.heads == []
 
 
+@pytest.mark.parametrize("fields", [1, 16, 17, 99])
+async def test_head_as_long_as_any_is_read_at_home(aiohttp_client, fields):
+    """One of 16 fields fits into a frame of the body, one of 17 does not."""
+
+    async def show(request):
+        return json_response([sum(map(len, request.headers.getall("Cookie"))), await request.text()])
+
+    app = web.Application(middlewares=[Entrance().enter])
+    app[BODY_SECONDS] = 60.0
+    access = app[INTERNAL_ACCESS] = InternalAccess("one")
+    access.key = b"k" * 32
+    app.add_routes(receiving.routes)
+    app.router.add_put("/", show)
+    client = await aiohttp_client(app)
+    cookies = ((b"Cookie", b"c" * 16_000),) * fields
+    head = Head("PUT", "/", ((b"Host", b"a"), *cookies), "192.0.2.1", "http", True)
+
+    async def sent():
+        yield encoded(head)
+        yield b"body"
+
+    http = AiohttpInternalHttp(access.key)
+    peer = Peer("one", f"http://127.0.0.1:{client.server.port}", "1", is_home=True)
+    async with http.send(peer, InternalRequest("PUT", PASSED_PATH, body=sent())) as answer:
+        assert (answer.status, await answer.read(10_000)) == (200, b'[%d,"body"]' % (16_000 * fields))
+    await http.close()
+
+
 @pytest.mark.parametrize(
     "target", ["/a/b?c=d%26e#f", "//other.example/a?b", "/%2F/a%20b", "http://other.example/a", "/a//b?c?d"]
 )

@@ -16,7 +16,9 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+from service.domain.access.internal_signature import MAX_FRAME_BYTES
 from service.domain.errors import BodyBroken
+from service.web.http.connections.connections import MAX_FIELD_BYTES, MAX_FIELDS, MAX_LINE_BYTES
 from service.web.http.internal import InternalRoutes, body_parts
 from service.web.http.passing.head import METHODS, PASSED_PATH, Head, decoded
 from service.web.http.problems import MAX_BODY_BYTES
@@ -25,6 +27,8 @@ IS_PASSED = web.RequestKey("is_passed", bool)
 """Set on a request that another instance has passed on."""
 BUFFER_BYTES = 256 * 1024
 """Limit for what is held of a body that its handler has not read."""
+MAX_HEAD_BYTES = 2 * (MAX_LINE_BYTES + MAX_FIELDS * MAX_FIELD_BYTES)
+"""More than the head of any request that an instance takes."""
 
 routes = InternalRoutes()
 
@@ -32,10 +36,7 @@ routes = InternalRoutes()
 @routes.operation(PASSED_PATH, *METHODS)
 async def answer_passed(request: web.Request) -> web.StreamResponse:
     parts = body_parts(request)
-    try:
-        head = decoded(await anext(parts, b""))
-    except msgspec.DecodeError:
-        raise BodyBroken from None
+    head = await _head(parts)
     if head.method != request.method:
         raise BodyBroken
     loop = asyncio.get_running_loop()
@@ -54,6 +55,19 @@ async def answer_passed(request: web.Request) -> web.StreamResponse:
             filling.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([filling])
+
+
+async def _head(parts: AsyncIterator[bytes]) -> Head:
+    """Return the head of a request, which may go in several frames, all but the last of them full. Raise BodyBroken."""
+    content = b""
+    async for part in parts:
+        content += part
+        try:
+            return decoded(content)
+        except msgspec.DecodeError:
+            if len(part) < MAX_FRAME_BYTES or len(content) > MAX_HEAD_BYTES:
+                break
+    raise BodyBroken
 
 
 def _request(outer: web.Request, head: Head, body: StreamReader) -> web.Request:

@@ -147,8 +147,8 @@ def build_app(
     server = runtime.settings.server
     names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
     app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())
-    app[RUNNING_CALLS] = RunningCalls()
     http = None if parts.others is None else parts.others.http
+    app[RUNNING_CALLS] = RunningCalls(parts.instances, http)
     app[LOG_CHECK], app[LAST_CHECKPOINT] = LogCheck(runtime.data), LastCheckpoint(runtime.data, parts.instances, http)
     app[REPRODUCER] = Reproducer(runtime.store, runtime.views, runtime.scratch_docs)
     internal = app[INTERNAL_ACCESS] = InternalAccess(parts.instances.name)
@@ -183,8 +183,9 @@ def add_internal_routes(app: web.Application) -> None:
     from service.web.api import shared_checkpoint, shared_indexes
     from service.web.api.assistant import internal_replies
     from service.web.http.passing import receiving
+    from service.web.mcp import shared_calls
 
-    for module in (shared_checkpoint, shared_indexes, receiving, internal_replies):
+    for module in (shared_checkpoint, shared_indexes, shared_calls, receiving, internal_replies):
         app.add_routes(module.routes)
 
 

@@ -11,6 +11,7 @@ from tests.end_to_end.scripted import Reading, next_asked, scripted_settings
 from tests.end_to_end.talk import message_url, question, recorded, text_of
 from tests.fakes.provider import ScriptedProvider
 from tests.instances import instances_in
+from tests.mcp.client import Client, legacy
 from tests.service_process import free_port, write_docs
 
 TEXTS = ("Fetch the kite, ", "hold the ", "string.")
@@ -89,6 +90,35 @@ async def test_reply_is_stopped_at_another_instance(http, three, provider):
     assert found[-1]["type"] == "error"
     types = await recorded(three, f"thread-{reading.thread_id}", until="reply-stopped")
     assert "reply-completed" not in types
+
+
+async def test_mcp_call_is_cancelled_at_another_instance(http, three, provider):
+    one, two, three_ = (Client(http, f"{at.url}/mcp/{at.domain}", **at.assistant) for at in three.members)
+    asking = {"name": "ask", "arguments": {"question": "How do I install Kite?"}}
+
+    async def begun(client, request_id):
+        provider.will_reply(*TEXTS, after=1, hold=asyncio.Event())
+        sending = asyncio.create_task(client.send(legacy("tools/call", asking, id_=request_id)))
+        return sending, await next_asked(provider)
+
+    def cancel(request_id):
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+        return two.send(cancelled)
+
+    sending, asked = await begun(one, "mine")
+    twins = [await begun(client, "twin") for client in (one, three_)]
+    for request_id in ("other", "twin"):  # of two that fit none is cancelled
+        assert (await cancel(request_id)).status == 202
+    assert not any(each.disconnected.is_set() for each in (asked, twins[0][1], twins[1][1]))
+    assert (await cancel("mine")).status == 202
+    async with asyncio.timeout(30):
+        await asked.disconnected.wait()
+        assert (await sending).result["isError"] is True
+    assert not any(each.disconnected.is_set() for _, each in twins)
+    for other, _ in twins:
+        other.cancel()
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(each.disconnected.wait() for _, each in twins))
 
 
 @pytest.mark.slow

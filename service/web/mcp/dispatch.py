@@ -108,7 +108,7 @@ async def answer(
         message = read_request(body, _protocol_headers(request))
         if message.id is None:
             if message.cancels is not None:
-                request.app[RUNNING_CALLS].cancel(_caller(request), message.cancels)
+                await request.app[RUNNING_CALLS].cancel(_caller(request), message.cancels)
             return web.Response(status=202)
         exchange = _Exchange(request, server, scope, message, cache_scope)
         result = await _result(exchange)

@@ -39,7 +39,11 @@ class Membership:
         return name in self._town.alive
 
     def others(self):
-        return [Peer(name, f"http://{name}", "1", False) for name in sorted(self._town.alive) if name != self.name]
+        return [
+            Peer(name, "" if name in self._town.starting else f"http://{name}", "1", False)
+            for name in sorted(self._town.alive)
+            if name != self.name
+        ]
 
     def leads(self):
         return self.is_leading
@@ -51,10 +55,11 @@ class Town:
     def __init__(self, store, views, folder):
         self.store, self.views, self._folder = store, views, folder
         self.docs = FakeDocsSource(PAGES)
-        self.alive, self.indexes, self.memberships = set(), {}, {}
+        self.alive, self.starting, self.indexes, self.memberships = set(), set(), {}, {}
         self.fetched, self.cut = Counter(), set()
         self.http = FakeInternalHttp(self._answer)
-        self.pulse = asyncio.Event()
+        self.pulse, self.began = asyncio.Event(), asyncio.Event()
+        self.began.set()
         self._tasks = {}
 
     async def _answer(self, asked):
@@ -68,7 +73,8 @@ class Town:
             return Answered(parts=[parts[0][:600] + b"?" + parts[0][601:], *parts[1:]])
         return Answered(parts=parts)
 
-    def start(self, name, *, is_home=True):
+    def start(self, name, *, is_home=True, serves=None):
+        """``serves`` is the index that is in its folder already."""
         data = self._folder / name
         self.alive.add(name)
         membership = self.memberships[name] = Membership(self, name)
@@ -76,6 +82,8 @@ class Town:
         shared = SharedIndexing(self.store, membership, self.http, HostedPlace(data, is_here=is_home))
         context = IndexerContext(retry_seconds=0, shared=shared, sleep=self._sleep)
         indexer = Indexer(self.store, self.views, self.docs, index, data, context)
+        if serves is not None:
+            index.use_after(self.began, "kites", serves)
         self._tasks[name] = asyncio.create_task(indexer.run())
         return indexer
 
@@ -181,6 +189,72 @@ async def test_changed_archive_is_not_served(town):
     assert town.indexes["late"].served("kites") is None
     town.cut.clear()
     await town.until_all_serve()
+
+
+async def test_index_of_an_instance_that_starts_is_awaited(store, views, tmp_path, followed):
+    async with _town(store, views, tmp_path, "local") as town:
+        town.start("home")
+        await town.until_all_serve()
+        town.starting.add("home")
+        late = town.start("late", is_home=False)
+        async with asyncio.timeout(60):
+            for asks in (True, False):  # until it has asked for the index
+                while (late.progress("kites") is not None) != asks:  # noqa: ASYNC110 - no event says so
+                    await asyncio.sleep(0)
+        assert late.fetching() == "1 indexes are to be fetched from other instances"
+        town.starting.clear()
+        await town.until_all_serve()
+        assert late.fetching() is None
+
+
+async def test_instance_awaits_no_index_for_ever(store, views, tmp_path, followed):
+    async with _town(store, views, tmp_path, "local") as town:
+        town.start("home")
+        await town.until_all_serve()
+        town.starting.add("home")
+        late = town.start("late", is_home=False)
+
+        async def takes_requests():
+            return late.fetching() is None
+
+        await town.until(takes_requests)
+        assert town.indexes["late"].served("kites") is None
+
+
+def damage(index, name):
+    file = index.path_of("kites", name) / "pages.db"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+
+
+async def test_damaged_index_is_fetched_again(store, views, tmp_path, followed):
+    async with _town(store, views, tmp_path, "local") as town:
+        town.start("home")
+        town.start("away", is_home=False)
+        await town.until_all_serve()
+        before, index = town.fetched["home"], town.indexes["away"]
+        await town.kill("away")
+        [indexed] = await town.events(SiteIndexed)
+        damage(index, indexed.file)
+        town.start("away", is_home=False, serves=indexed.file)
+        await town.until_all_serve()
+        assert town.fetched["home"] == before + 1
+        assert len(await town.events(SiteIndexed)) == 1
+
+
+async def test_index_that_is_damaged_everywhere_is_built_again(store, views, tmp_path, followed):
+    async with _town(store, views, tmp_path, "local") as town:
+        town.start("home")
+        town.start("away", is_home=False)
+        await town.until_all_serve()
+        [indexed] = await town.events(SiteIndexed)
+        for name, index in list(town.indexes.items()):
+            await town.kill(name)
+            damage(index, indexed.file)
+        for name in ("home", "away"):
+            town.start(name, is_home=name == "home", serves=indexed.file)
+        await town.until_all_serve(times=2)
 
 
 async def test_indexing_of_an_ended_instance_is_taken_over(town):

@@ -54,6 +54,7 @@ from service.streams import SITES, decoded
 from service.views.projects import ProjectView
 from service.views.sites import IndexingView
 from service.workers.fair_slots import FairSlots, build_slots, fetch_slots
+from service.workers.indexing.missing import MissingIndexes
 from service.workers.indexing.site_build import (
     MEMORY_BYTES,
     QUICK_MEMORY_BYTES,
@@ -66,7 +67,7 @@ from service.workers.indexing.site_build import (
     renew_in_child,
 )
 from service.workers.indexing.site_lock import site_lock
-from service.workers.indexing.wanted import Failure, Wanted, at, first_of, says_no_room
+from service.workers.indexing.wanted import Failure, Wanted, at, first_of, reasons_behind, says_no_room
 from service.workers.retry import retry_while_unavailable
 
 if TYPE_CHECKING:
@@ -79,10 +80,6 @@ FIRST_WAIT_SECONDS = 15.0
 LONGEST_WAIT_SECONDS = 3600.0
 LET_OTHERS_SECONDS = 1.0
 """For the instance that has indexed a site before, to which only what changed is new, to go first."""
-BEHIND_SECONDS = 60.0
-"""After which a site whose index is wanted counts as behind."""
-MAX_BEHIND = 50
-"""Sites that are named at a time."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of files done and of all."""
@@ -117,8 +114,7 @@ class Indexer:
         self._fetches, self._slots = self._context.fetches or fetch_slots(), build_slots()
         self._sites: dict[str, Wanted] = {}
         """By domain, what is behind."""
-        self._missing: set[str] | None = None
-        """The sites whose index is elsewhere and has not been asked for; None before that was looked at."""
+        self._missing = MissingIndexes()
 
     async def load(self, announced: asyncio.Event) -> None:
         """Serve every index that is there, once the service has said that it listens."""
@@ -141,16 +137,11 @@ class Indexer:
 
     def fetching(self) -> str | None:
         """Return why this instance should not be asked yet: its first indexes are on their way. None: it may be."""
-        if self._context.shared is None or self._missing == set():
-            return None
-        return f"{len(self._missing or ())} indexes are to be fetched from other instances"
+        return self._missing.explain() if self._context.shared is not None else None
 
     def behind(self) -> Mapping[str, str]:
         """Return the sites whose index is older than it should be, and why; those that wait the longest."""
-        late = now() - timedelta(seconds=BEHIND_SECONDS)
-        found = [(domain, site) for domain, site in self._sites.items() if site.failures or site.since < late]
-        found.sort(key=lambda item: item[1].since)
-        return {domain: site.reason() for domain, site in found[:MAX_BEHIND]}
+        return reasons_behind(self._sites)
 
     async def run(self) -> None:
         """Run until cancelled: index what wants it now, then whatever is asked for."""
@@ -169,12 +160,13 @@ class Indexer:
             self._index.on_broken = want
             sites = await list_sites(self._views)
             lost = {site.view.domain for site in sites if site.file and self._index.served(site.view.domain) is None}
-            self._missing = set(lost)
+            self._missing.find(lost)
             for site in sites:
                 if site.is_behind or site.view.domain in lost:
                     want(site.view.domain)
             if self._context.shared is not None:
                 group.create_task(self._watch_others(self._context.shared, want), name="watch other indexers")
+                group.create_task(self._missing.await_no_more(self._context.sleep), name="await no more indexes")
             async for recorded in self._store.subscribe(after=after, category=SITES.category):
                 for domain, event in decoded(SITES, [recorded]):
                     if isinstance(event, SiteRegistered | IndexRequested):
@@ -267,8 +259,9 @@ class Indexer:
                 await self._record(domain, failure)
             return Failure("internal", may_pass=False)
         finally:
-            if self._missing is not None:
-                self._missing.discard(domain)
+            shared = self._context.shared
+            may_come = shared is not None and shared.others_start() and self._index.served(domain) is None
+            self._missing.note_tried(domain, may_come=may_come)
         return None
 
     async def _is_ours(self, shared: "SharedIndexing", site: Site) -> bool:
@@ -278,15 +271,17 @@ class Indexer:
         """
         domain = site.view.domain
         self._sites[domain].seen = site.file
+        project = await project_of_domain(self._views, domain)
+        may_index = project is not None and shared.may_index(project.code_host)
         if site.file is not None and self._index.served(domain) != site.file:
-            target = self._index.path_of(domain, site.file)
-            with suppress(*(Unavailable,) if site.is_behind else ()):  # then it is built from the repository
-                if target.is_dir() or await shared.fetch(domain, target):
+            target, is_damaged = self._index.path_of(domain, site.file), domain in self._index.broken()
+            may_build = site.is_behind or (is_damaged and may_index)
+            with suppress(*(Unavailable,) if may_build else ()):  # then it is built from the repository
+                if (target.is_dir() and not is_damaged) or await shared.fetch(domain, target):
                     await self._serve(domain, site.file)
         if not site.is_behind and (self._index.served(domain) == site.file or await shared.is_newer_format(domain)):
             return False
-        project = await project_of_domain(self._views, domain)
-        if project is None or not shared.may_index(project.code_host):
+        if not may_index:
             return False
         if await shared.is_with_other(domain):
             await self._context.sleep(LET_OTHERS_SECONDS)

@@ -67,6 +67,10 @@ class SharedIndexing:
         """An instance has no address before it serves."""
         return frozenset((peer.name, peer.url) for peer in self._instances.others()), self._instances.leads()
 
+    def others_start(self) -> bool:
+        """Return whether others are alive that serve nothing yet: instances that start, or commands."""
+        return any(not peer.url for peer in self._instances.others())
+
     async def state(self, domain: str) -> Site | None:
         found = (await load(self._store, SITES, domain)).state
         return found if isinstance(found, Site) else None

@@ -2,8 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from service.domain.errors import NO_ROOM
@@ -11,6 +11,10 @@ from service.runtime.processes import OUT_OF_MEMORY, PROCESS_DIED, TIMED_OUT
 from service.runtime.system import now
 from service.views.sites import IndexingView
 
+BEHIND_SECONDS = 60.0
+"""After which a site whose index is wanted counts as behind."""
+MAX_BEHIND = 50
+"""Sites that are named at a time."""
 RESTING = frozenset({TIMED_OUT, OUT_OF_MEMORY, PROCESS_DIED, "too_large", "internal"})
 """Failures that cost much: after them a site waits even when it is asked for again."""
 
@@ -53,6 +57,14 @@ class Progress:
         """Return how far it is; None while none is under way or waits. Raises StoreUnavailable."""
         found = None if self._elsewhere is None else await self._elsewhere(domain)
         return found or self.here(domain)
+
+
+def reasons_behind(sites: Mapping[str, Wanted]) -> Mapping[str, str]:
+    """Return why sites are behind; those that wait the longest."""
+    late = now() - timedelta(seconds=BEHIND_SECONDS)
+    found = [(domain, site) for domain, site in sites.items() if site.failures or site.since < late]
+    found.sort(key=lambda item: item[1].since)
+    return {domain: site.reason() for domain, site in found[:MAX_BEHIND]}
 
 
 class Failure(NamedTuple):

@@ -1,7 +1,11 @@
 """Several instances of the service that share a log in PostgreSQL, behind a round robin; to a test they are one."""
 
+import json
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -16,6 +20,8 @@ from tests.eventstore.cluster import server_address
 from tests.service_process import INSTANCES, Service, free_port
 
 ROOT = Path(__file__).parent.parent
+START_SECONDS = 60.0
+"""For an instance that has started to fetch its indexes from the others."""
 
 
 @contextmanager
@@ -86,6 +92,7 @@ class Instances(Service):
             member.environment |= self._shared()
         with ThreadPoolExecutor(self.count) as threads:
             list(threads.map(lambda member: member.start(*given), self.members))
+            list(threads.map(_until_indexes_are_there, self.members))
         self.process = self.members[0].process
         self.begin_proxy()
 
@@ -103,6 +110,10 @@ class Instances(Service):
         if number == 1 and hasattr(Settings(), "instances"):
             member.environment["DOCSMITH_INSTANCES__HOME"] = "true"
         return member
+
+    @property
+    def each(self) -> list[Service]:
+        return self.members or [self]
 
     def kill(self) -> None:
         self._each(Service.kill)
@@ -124,6 +135,7 @@ class Instances(Service):
         return found
 
     def log(self) -> str:
+        """Return those of its members, one after another."""
         return "".join(member.log() for member in self.members if member._log_file.exists())
 
     def _shared(self) -> dict[str, str]:
@@ -136,6 +148,22 @@ class Instances(Service):
 
     def _environment(self) -> dict[str, str]:
         return super()._environment() | self._shared()
+
+
+def _until_indexes_are_there(member: Service) -> None:
+    """Wait for what a proxy waits for before it sends requests to an instance that has started; only for that."""
+    until = time.monotonic() + START_SECONDS
+    while "indexes" in _refusals(member):
+        assert time.monotonic() < until, member.log()
+
+
+def _refusals(member: Service) -> dict[str, str]:
+    try:
+        answer = urllib.request.urlopen(f"{member.url}/readyz/requests", timeout=START_SECONDS)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        return dict(json.load(answer)["reasons"])
 
 
 @contextmanager

@@ -177,6 +177,22 @@ class Service:
         process.stdout.close()
         return status
 
+    def signal(self, how: signal.Signals) -> None:
+        """Send it to each process of the service, and wait for nothing."""
+        for one in self.each:
+            assert one.process is not None
+            one.process.send_signal(how)
+
+    @property
+    def each(self) -> "list[Service]":
+        """Its instances: here itself alone."""
+        return [self]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The data folder of each instance."""
+        return [one.data for one in self.each]
+
     def log(self) -> str:
         return self._log_file.read_text(encoding="utf-8", errors="replace")
 
@@ -187,6 +203,11 @@ class Service:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
         return {**kept, **self.environment}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those of a command beside it."""
+        return self._environment()
 
     @property
     def place(self) -> LogPlace:

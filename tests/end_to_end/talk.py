@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from eventstore import RecordedEvent, StoredEvent
 from tests.service_process import Service
 
 
@@ -101,11 +102,40 @@ async def recorded(service: Service, stream: str, *, until: str, after: int = 0,
     return types
 
 
-def files_with(word: bytes, folder: Path) -> list[str]:
+async def events_in(service: Service, stream: str) -> list[RecordedEvent]:
+    """A stream's events in the log, read beside the server."""
+    async with await service.place.open(read_only=True) as store:
+        return list(await store.read_stream(stream))
+
+
+def stored(service: Service) -> list[StoredEvent]:
+    """All of the log, byte for byte."""
+    return list(service.place.stored_events(range(1, head(service) + 1)))
+
+
+def trace(service: Service) -> int:
+    """How many events there are, but for that a key was used, which is noted once an hour and a moment later."""
+    return sum(event.type != "key-used" for event in stored(service))
+
+
+async def words_gone(word: bytes, service: Service) -> None:
+    """Wait until no file of the service has a word. One instance has seen to that when a command returns; the others
+    of several do so a moment later.
+    """
+    if len(service.each) == 1:
+        assert files_with(word, *service.folders) == []
+        return
+    async with asyncio.timeout(60):
+        while await asyncio.to_thread(files_with, word, *service.folders):
+            pass
+
+
+def files_with(word: bytes, *folders: Path) -> list[str]:
     """By their bytes, whatever the case: those of WAL and free pages, too. The service may delete some meanwhile."""
     found = []
-    for file in sorted(folder.rglob("*")):
-        with suppress(FileNotFoundError):
-            if file.is_file() and word.lower() in file.read_bytes().lower():
-                found.append(str(file.relative_to(folder)))
+    for folder in folders:
+        for file in sorted(folder.rglob("*")):
+            with suppress(FileNotFoundError):
+                if file.is_file() and word.lower() in file.read_bytes().lower():
+                    found.append(str(file.relative_to(folder.parent)))
     return found

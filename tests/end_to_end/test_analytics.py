@@ -7,7 +7,7 @@ import json
 import pytest
 
 from service.web.http.answers.tables import as_csv
-from tests.end_to_end.talk import ask, files_with, question
+from tests.end_to_end.talk import ask, files_with, question, words_gone
 
 
 @pytest.fixture
@@ -168,9 +168,9 @@ def test_no_cell_of_a_table_is_a_formula(start):
 async def test_an_erased_thread_leaves_no_word_behind(talk, rate, read, service):
     thread_id, reply_id = await talk("How do I install Kite for Xanthippe?")
     await rate(thread_id, reply_id, "down", comment="Xanthippe is not amused")
-    assert files_with(b"xanthippe", service.data) != []
+    assert files_with(b"xanthippe", *service.folders) != []
     service.cli("audit", "erase", f"thread-{thread_id}", "--yes")
-    assert files_with(b"xanthippe", service.data) == []
+    await words_gone(b"xanthippe", service)
     [row] = [one for one in (await read("assistant"))["conversations"] if one["threadId"] == thread_id]
     assert (row["query"], row["response"], row["page"]) == ("[erased]", "[erased]", "[erased]")
     assert row["feedback"]["comment"] == "[erased]"

@@ -82,6 +82,6 @@ async def test_docs_follow_the_last_change_of_the_code(http, served, git):
     assert "def fly(height, *, max_wind=5):" in text
     assert str(code) not in text
 
-    assert any((service.data / "repos").glob("*@code-*.git"))
+    assert any(clone for folder in service.folders for clone in (folder / "repos").glob("*@code-*.git"))
     assert service.cli("project", "update", "kite", "--no-context", "code")["contexts"] == []
-    assert not any((service.data / "repos").glob("*@code-*.git"))
+    assert not any(clone for folder in service.folders for clone in (folder / "repos").glob("*@code-*.git"))

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from eventstore import verify
 from tests.end_to_end.talk import ask, create_job, get_job, head, job_events, message_url, question, recorded, text_of
 from tests.fakes.provider import Call, ScriptedProvider
 from tests.service_process import DOCS, service_in, write_docs
@@ -102,7 +101,7 @@ async def test_a_job_ends_with_one_pull_request(http, editing, moment):
     types = [event["type"] for event in editing.cli("audit", "show", "--stream", f"job-{job['id']}")["events"]]
     for once in ("committed", "branch-pushed", "pull-request-opened", "job-completed"):
         assert types.count(once) == 1
-    assert verify(editing.data / "events.db").is_sound
+    assert editing.place.verify().is_sound
 
 
 async def test_written_part_of_an_answer_is_on_its_thread(http, crashing, provider):
@@ -163,7 +162,7 @@ async def test_a_stop_ends_streams_properly_and_parks_jobs(http, crashing, provi
 async def test_a_second_server_on_the_same_data_is_refused(crashing):
     done = await asyncio.to_thread(crashing.run, "serve", "--port", "0")
     assert done.returncode == 1
-    assert str(crashing.process.pid) in done.stderr
+    assert str(crashing.each[0].process.pid) in done.stderr
 
 
 async def test_read_tables_are_rebuilt_when_they_are_gone(http, crashing, provider):
@@ -173,8 +172,9 @@ async def test_read_tables_are_rebuilt_when_they_are_gone(http, crashing, provid
     await job_events(http, crashing, job["id"])
     before = await get_job(http, crashing, job["id"])
     crashing.kill()
-    for file in crashing.data.glob("views.db*"):
-        file.unlink()
+    for folder in crashing.folders:
+        for file in folder.glob("views.db*"):
+            file.unlink()
     await asyncio.to_thread(crashing.start)
     assert await get_job(http, crashing, job["id"]) == before
 
@@ -268,9 +268,10 @@ async def test_waiting_jobs_show_their_place_in_the_queue(http, tmp_path, provid
     with service_in(tmp_path, settings) as service:
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"), index=False)
         await asyncio.to_thread(service.start)
-        provider.will_reply("Hm", "…", after=1, hold=held)
-        first = await create_job(http, service, "Think about it")
-        await provider.next_asked()
+        for _ in service.each:  # the slot of each is taken
+            provider.will_reply("Hm", "…", after=1, hold=held)
+            first = await create_job(http, service, "Think about it")
+            await provider.next_asked()
         second = await create_job(http, service, "Look around")
         third = await create_job(http, service, "Look around, too")
         assert [(await get_job(http, service, job["id"]))["queuePosition"] for job in (first, second, third)] == [

@@ -13,18 +13,19 @@ from tests.service_process import service_in
 def test_service_pauses_without_descriptors_and_resumes(tmp_path):
     with service_in(tmp_path) as service:
         service.start()
-        _, hard = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (128, hard))
-        host, port = service.url.removeprefix("http://").split(":")
+        one = service.each[0]
+        _, hard = resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE, (128, hard))
+        host, port = one.url.removeprefix("http://").split(":")
         with ExitStack() as held:
             for _ in range(200):
                 with suppress(OSError):
                     held.enter_context(socket.create_connection((host, int(port)), timeout=60))
-            while "no connection is accepted" not in service.log():
+            while "no connection is accepted" not in one.log():
                 pass
-        with urllib.request.urlopen(f"{service.url}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(f"{one.url}/metrics", timeout=60) as answer:
             assert b'docsmith_bounds_reached_total{bound="descriptors"} 0.0' not in answer.read()
-        log = service.log()
+        log = one.log()
         assert "connections are accepted again" in log
         assert "Traceback" not in log, log[max(0, log.index("Traceback") - 300) : log.index("Traceback") + 3000]
         assert len(log.splitlines()) < 100

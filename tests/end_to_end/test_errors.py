@@ -3,12 +3,10 @@
 import asyncio
 import io
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
-from tests.end_to_end.talk import message_url, question
+from tests.end_to_end.talk import message_url, question, trace
 from tests.service_process import service_in, write_docs
 
 
@@ -24,12 +22,6 @@ def service(tmp_path_factory):
 
 def job_url(service):
     return f"{service.url}/v2/agent/{service.project_id}/job"
-
-
-def trace(service):
-    """How many events there are, but for that a key was used, which is noted once an hour."""
-    with closing(sqlite3.connect(service.data / "events.db")) as db:
-        return db.execute("SELECT count(*) FROM events WHERE type != 'key-used'").fetchone()[0]
 
 
 async def refused(http, service, status, code, method, url, **request):

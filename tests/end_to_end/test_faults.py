@@ -78,7 +78,7 @@ def test_a_clock_that_was_set_back_loses_and_reorders_nothing(service):
         pytest.skip("sets the clock of a process; install Debian's package faketime to run it")
     command = [faketime, "-f", "+1h", *PROGRAM, "project", "create", "--name", "Later"]
     more = ["--repository", str(service.data.parent / "docs"), "--domain", "later", "--data", str(service.data)]
-    subprocess.run([*command, *more], check=True, capture_output=True, timeout=300)
+    subprocess.run([*command, *more], check=True, capture_output=True, timeout=300, env=service.variables)
     service.start()
     assert {one["domain"] for one in service.cli("project", "list")["projects"]} == {"kite", "later"}
     created = service.cli("key", "create", "--kind", "admin")
@@ -89,16 +89,16 @@ def test_a_clock_that_was_set_back_loses_and_reorders_nothing(service):
 
 def test_folder_that_cannot_be_written_is_reported(service):
     """As root, without the right to write where the permissions forbid it."""
-    command = [*PROGRAM, "project", "list", "--data", str(service.data)]
+    command, variables = [*PROGRAM, "project", "list", "--data", str(service.data)], service.variables
     if os.getuid() == 0:
         setpriv = shutil.which("setpriv")
         if setpriv is None:
             pytest.skip("gives up rights of root; install Debian's package util-linux to run it")
         command = [setpriv, "--bounding-set=-dac_override,-dac_read_search", *command]
-    for place in (service.data / "events.db", service.data):
+    for place in (*[service.data / "events.db"] * service.place.is_local, service.data):
         mode = place.stat().st_mode
         place.chmod(0o555 if place.is_dir() else 0o444)
-        told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=variables)
         place.chmod(mode)
         assert told.returncode == 1
         assert told.stderr.startswith(f"docsmith: {place} cannot be written by the user that runs this")

@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
-from tests.end_to_end.talk import create_job, get_job, job_events
+from tests.end_to_end.talk import create_job, get_job, job_events, stored
 from tests.end_to_end.test_crashes import with_model
 from tests.end_to_end.test_many_jobs import files, hosted
 from tests.fakes.provider import Call, Reply, ScriptedProvider
@@ -79,8 +77,7 @@ async def test_no_secret_of_the_service_gets_anywhere(http, tmp_path, environmen
                 made = files(repository, repository.refs[f"refs/heads/{job['branch']}".encode()])
                 message = repository[repository.refs[f"refs/heads/{job['branch']}".encode()]].message.decode()
             logged = service.log()
-        with closing(sqlite3.connect(service.data / "events.db")) as db:
-            recorded = "\n".join(data for (data,) in db.execute("SELECT data FROM events"))
+            recorded = "\n".join(event.data for event in stored(service))
     assert {path for path in base.keys() | made.keys() if base.get(path) != made.get(path)} == {"loot.md"}
     prompts = [json.dumps(asked.body) for asked in provider.asked]
     typed = f'"query": "{MARK}"'  # the model's own words come back to it

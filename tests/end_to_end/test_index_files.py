@@ -45,12 +45,13 @@ def commit(service, files):
 
 
 def index_of(service):
-    return next(folder for folder in (service.data / "index" / service.domain).iterdir() if folder.name[0] != ".")
+    return next(folder for folder in (service.data / "index" / "kite").iterdir() if folder.name[0] != ".")
 
 
-async def search(http, service, query="zebra quagga"):
-    url = f"{service.url}/discovery/v1/search/{service.domain}"
-    async with http.post(url, json={"query": query}, headers=service.assistant) as response:
+async def search(http, one, own=None):
+    """Search by one instance, or by any of them."""
+    url = f"{one.url}/discovery/v1/search/kite"
+    async with http.post(url, json={"query": "zebra quagga"}, headers=(own or one).assistant) as response:
         return response.status, await response.json()
 
 
@@ -75,48 +76,56 @@ def gone(*files):
 
 async def test_damaged_index_is_reported_and_rebuilt(http, own, tmp_path):
     own.stop()
-    file = index_of(own) / "pages.db"
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    file.write_bytes(content)
+    files = [index_of(one) / "pages.db" for one in own.each]
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        file.write_bytes(content)
     hosted = own.data / "hosted" / f"{own.project_id}.git"
     hosted.rename(tmp_path / "away")  # nothing to make it from
     await asyncio.to_thread(own.start)
-    status, reasons = await readiness(http, own)
-    assert status == 503
-    assert "damaged" in reasons["index kite"]
-    status, told = await search(http, own)
-    assert (status, told["code"]) == (503, "index_broken")
+    for one in own.each:
+        status, reasons = await readiness(http, one)
+        assert status == 503
+        assert "damaged" in reasons["index kite"]
+        status, told = await search(http, own)
+        assert (status, told["code"]) == (503, "index_broken")
 
     (tmp_path / "away").rename(hosted)
     own.stop()
     await asyncio.to_thread(own.start)  # nobody asks for an index
 
-    async def is_ready():
-        return (await readiness(http, own)) == (200, {})
+    for one in own.each:
 
-    await until(is_ready)
-    status, found = await search(http, own)
-    assert (status, len(found)) == (200, 10)
-    await until(gone(file))  # a moment after the new one answers
+        async def is_ready(one=one):
+            return (await readiness(http, one)) == (200, {})
+
+        await until(is_ready)
+        status, found = await search(http, own)
+        assert (status, len(found)) == (200, 10)
+    await until(gone(*files))  # a moment after the new one answers
 
 
 async def test_index_damaged_while_it_is_read_is_rebuilt(http, own):
-    assert (await search(http, own))[0] == 200
+    for _ in own.each:
+        assert (await search(http, own))[0] == 200
     damaged = index_of(own)
-    with (damaged / "pages.db").open("r+b") as file:
-        size = file.seek(0, 2)
-        for at in range(4096, size, 512):
-            file.seek(at)
-            file.write(b"\xde\xad" * 32)
+    for folder in own.folders:
+        with (folder / "index" / own.domain / damaged.name / "pages.db").open("r+b") as file:
+            size = file.seek(0, 2)
+            for at in range(4096, size, 512):
+                file.seek(at)
+                file.write(b"\xde\xad" * 32)
 
-    async def is_made_anew():
-        status, found = await search(http, own)
-        assert status in (200, 503)
-        return status == 200 and len(found) == 10 and index_of(own) != damaged
+    for one in own.each:
 
-    await until(is_made_anew)
-    assert await readiness(http, own) == (200, {})
+        async def is_made_anew(one=one):
+            status, found = await search(http, one, own)
+            assert status in (200, 503)
+            return status == 200 and len(found) == 10 and index_of(one).name != damaged.name
+
+        await until(is_made_anew)
+        assert await readiness(http, one) == (200, {})
 
 
 @pytest.mark.slow
@@ -125,7 +134,7 @@ async def test_old_index_answers_while_its_successors_maker_is_killed(http, own)
     folder = own.data / "index" / own.domain
     commit(own, pages("quagga"))
     command = [*PROGRAM, "index", own.domain, "--data", str(own.data)]
-    making = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+    making = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL, env=own.variables)
     try:
 
         async def has_begun():
@@ -146,7 +155,7 @@ async def test_old_index_answers_while_its_successors_maker_is_killed(http, own)
     assert await search(http, own) == (200, before)
 
     seen = set()
-    making = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
+    making = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL, env=own.variables)
 
     async def is_new():
         status, found = await search(http, own)

@@ -13,11 +13,12 @@ import re
 import sqlite3
 import time
 from collections import Counter
+from contextlib import closing, contextmanager
 
 import pytest
 from dulwich.repo import Repo
 
-from eventstore import verify
+from eventstore.postgres.connections import Address, Connections
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.end_to_end.test_crashes import with_model
 from tests.fakes.provider import Call, Reply, ScriptedProvider
@@ -32,35 +33,30 @@ LOOK_SECONDS = 0.0005
 ONCE = ("committed", "branch-pushed", "pull-request-opened", "job-completed")
 
 
-class Log:
-    """The events of one job, read with SQLite alone."""
+@contextmanager
+def rows_of(service):
+    """A function that reads the log with its database alone; the one value of a query is ``$1``."""
+    if service.place.is_local:
+        file = f"file:{service.data / 'events.db'}?mode=ro"
+        with closing(sqlite3.connect(file, uri=True, check_same_thread=False)) as db:
+            yield lambda query, value: db.execute(query, {"1": value}).fetchall()
+    else:
+        with closing(Connections.open(Address(service.variables["DOCSMITH_STORE"]))) as connections:
+            yield connections.fetch
 
-    def __init__(self, service, job_id):
-        self._db = sqlite3.connect(f"file:{service.data / 'events.db'}?mode=ro", uri=True, check_same_thread=False)
-        self._stream = f"job-{job_id}"
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._db.close()
-
-    def count(self):
-        (count,) = self._db.execute("SELECT count(*) FROM events WHERE stream = ?", (self._stream,)).fetchone()
-        return count
-
-    def events(self):
-        rows = self._db.execute(
-            "SELECT type, data FROM events WHERE stream = ? ORDER BY stream_version", (self._stream,)
-        )  # fmt: skip
-        return [(type_, json.loads(data)) for type_, data in rows]
+def events_of(service, job_id):
+    query = "SELECT type, data FROM events WHERE stream = $1 ORDER BY stream_version"
+    with rows_of(service) as rows:
+        return [(type_, json.loads(data)) for type_, data in rows(query, f"job-{job_id}")]
 
 
 def kill_at_event(service, job_id, number):
     """As soon as the log has so many events of the job."""
-    with Log(service, job_id) as log:
+    with rows_of(service) as rows:
         until = time.monotonic() + 30
-        while log.count() < number and time.monotonic() < until:
+        query = "SELECT count(*) FROM events WHERE stream = $1"
+        while rows(query, f"job-{job_id}")[0][0] < number and time.monotonic() < until:
             time.sleep(LOOK_SECONDS)
     service.kill()
 
@@ -112,8 +108,7 @@ def pull_requests(service):
 def check_ended_once(service, job, replies):
     """One branch, one commit, one pull request; as many replies of the model as when nobody is killed."""
     assert (job["status"], job["failure"]) == ("completed", None)
-    with Log(service, job["id"]) as log:
-        events = log.events()
+    events = events_of(service, job["id"])
     counts = Counter(type_ for type_, _ in events)
     assert {type_: counts[type_] for type_ in ONCE} == dict.fromkeys(ONCE, 1)
     assert counts["model-replied"] == replies
@@ -132,7 +127,7 @@ def check_reproduced(service, jobs):
         assert commit["rebuilt"] == heads[job["branch"]]
     assert len(heads) == 1 + len(jobs)
     assert len(pull_requests(service)) == len(jobs)
-    assert verify(service.data / "events.db").is_sound
+    assert service.place.verify().is_sound
 
 
 async def clean_job(http, service, instruction):
@@ -141,8 +136,7 @@ async def clean_job(http, service, instruction):
     job = await create_job(http, service, instruction)
     await job_events(http, service, job["id"])
     seconds = time.monotonic() - began
-    with Log(service, job["id"]) as log:
-        events = log.events()
+    events = events_of(service, job["id"])
     replies = sum(type_ == "model-replied" for type_, _ in events)
     job = await get_job(http, service, job["id"])
     check_ended_once(service, job, replies)

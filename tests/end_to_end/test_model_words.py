@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from eventstore import SQLiteEventStore
 from service.streams import THREADS
 from tests.end_to_end.scripted import scripted_service
-from tests.end_to_end.talk import ask, create_job, files_with, get_job, job_events, message_url, question, text_of
+from tests.end_to_end.talk import (
+    ask,
+    create_job,
+    events_in,
+    files_with,
+    get_job,
+    job_events,
+    message_url,
+    question,
+    text_of,
+)
 from tests.end_to_end.test_operations import wait_for
 from tests.fakes.provider import ScriptedProvider
 from tests.service_process import free_port
@@ -49,9 +58,7 @@ async def raw(http, service, version, text):
 
 
 async def events_of(service, thread_id):
-    store = await SQLiteEventStore.open(service.data / "events.db", vault_path=service.data / "keys.db", read_only=True)
-    async with store:
-        return [THREADS.codec.decode(event) for event in await store.read_stream(f"thread-{thread_id}")]
+    return [THREADS.codec.decode(event) for event in await events_in(service, f"thread-{thread_id}")]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -66,7 +73,7 @@ async def test_thoughts_are_recorded_and_not_shown(http, service, provider, vers
     (done,) = (event for event in events if hasattr(event, "cited"))
     assert done.cited == (1,)
     assert "Ermentrude" not in done.text
-    assert files_with(b"ermentrude", service.data) == []  # encrypted in the log, and in no view
+    assert files_with(b"ermentrude", *service.folders) == []  # encrypted in the log, and in no view
 
 
 async def test_thoughts_are_erased_with_their_thread(http, service, provider):
@@ -138,7 +145,7 @@ async def test_a_job_says_why_its_model_failed_without_secrets(http, service, pr
     found = await get_job(http, service, job["id"])
     assert "org-42" in json.dumps([events, found])
     assert KEY not in json.dumps([events, found])
-    assert files_with(KEY.encode(), service.data) == []
+    assert files_with(KEY.encode(), *service.folders) == []
 
 
 async def test_ends_that_are_no_answer_are_named_and_show_no_gap(http, service, provider):
@@ -170,8 +177,8 @@ async def test_code_without_passage_is_withheld_after_a_reload(http, service, pr
     for times, (setting, flag) in enumerate([("true", "--levitate"), ("false", "--hover")], start=1):
         settings = f"[assistant]\nwithhold_unsupported_code = {setting}\n"
         await asyncio.to_thread(file.write_text, settings)
-        service.process.send_signal(signal.SIGHUP)
-        told = await asyncio.to_thread(wait_for, service, "settings read", times=times)
+        service.signal(signal.SIGHUP)
+        told = await asyncio.to_thread(wait_for, service, "settings read", times=times * len(service.each))
         assert told["changed"] == ["assistant.withhold_unsupported_code"]
         for version in (1, 2):
             provider.will_reply("Run it [1]:\n\n", *code.format(flag).partition("te"))

@@ -1,15 +1,13 @@
 """Pushing to the embedded code host with plain git."""
 
 import re
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.conftest import GIT_ENVIRONMENT
-from tests.end_to_end.talk import head, recorded
+from tests.end_to_end.talk import head, recorded, trace
 from tests.service_process import service_in, write_docs
 
 IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
@@ -48,15 +46,10 @@ def refused(clone, *arguments):
     return done.stderr
 
 
-def trace(service):
-    """How many events there are, but for that a key was used, which is noted once an hour and a moment later."""
-    with closing(sqlite3.connect(service.data / "events.db")) as db:
-        return db.execute("SELECT count(*) FROM events WHERE type != 'key-used'").fetchone()[0]
-
-
 def peak_megabytes(service):
-    status = Path(f"/proc/{service.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
+    """Of all its processes."""
+    status = [Path(f"/proc/{one.process.pid}/status").read_text() for one in service.each]
+    return sum(int(re.search(r"VmHWM:\s+(\d+) kB", each)[1]) for each in status) // 1024
 
 
 async def test_pages_pushed_to_the_hosted_repository_are_found(service, clone, git):

@@ -40,6 +40,10 @@ Rows = Sequence[tuple[Any, ...]]
 CONNECT_SECONDS = 5.0
 STATEMENT_SECONDS = 20.0
 """A statement that takes longer is given up: the server is paused, or its disk is."""
+SILENT_SECONDS = 5
+"""One who says nothing for so long in a transaction that others may wait for is paused, or its machine is gone. Then
+the server ends the session and with it the locks; by default that takes up to two hours."""
+BRIEF = f"SET LOCAL idle_in_transaction_session_timeout = '{SILENT_SECONDS}s'"
 OPEN_AT_ONCE = 6
 """Connections of a pool: one for each thread that reads, and two for those who ask about the vault."""
 DEFAULT_STATEMENTS = 100
@@ -235,6 +239,14 @@ class Connections:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+
+
+@asynccontextmanager
+async def brief(connection: Session) -> AsyncIterator[None]:
+    """Begin a transaction that the server gives up when nothing is heard for ``SILENT_SECONDS``."""
+    async with connection.transaction():
+        await connection.execute(BRIEF)
+        yield
 
 
 async def _nothing_changed(_: object) -> None:

@@ -21,7 +21,7 @@ from eventstore.events import Append
 from eventstore.log.chain import GENESIS
 from eventstore.log.stored import COLUMNS
 from eventstore.postgres.away.local_copy import LocalCopy
-from eventstore.postgres.connections import FAILURES, Connections, Rows, explained, is_lost
+from eventstore.postgres.connections import BRIEF, FAILURES, Connections, Rows, explained, is_lost
 from eventstore.postgres.log_reader import TableReader
 from eventstore.vault import Vault
 
@@ -130,7 +130,7 @@ class TableWriter:
         return self._done(draft, outcomes, before)
 
     def _commit(self, appends: Sequence[Sequence[Append]], keys: Keys, wants_events: bool) -> Batch:
-        self._execute("BEGIN")
+        self._execute(f"BEGIN; {BRIEF}")
         self._is_begun = True
         ((position, hash_, recorded_at, held),) = self._fetch(
             "SELECT position, hash, recorded_at, held FROM head FOR UPDATE"

@@ -12,7 +12,7 @@ from typing import Self
 
 from eventstore.errors import EventStoreError, StoreBusy, StoreClosed, StoreReadOnly, StoreUnavailable, SubjectErased
 from eventstore.postgres.away.away import Away
-from eventstore.postgres.connections import Address, Connections, Rows, Session, is_away
+from eventstore.postgres.connections import Address, Connections, Rows, Session, brief, is_away
 from eventstore.postgres.schema import prepare
 from eventstore.postgres.wrapping.opening import CURRENT, LOCKED, Wrapper
 from eventstore.postgres.wrapping.wrapping_keys import WrappingKeys
@@ -201,7 +201,7 @@ class VaultTables:
 
         async def erased() -> int:
             async with self._connections.pooled(begins=False) as connection:
-                async with connection.transaction():
+                async with brief(connection):
                     if secret is not None:
                         await connection.execute("DELETE FROM secrets WHERE name = $1", secret)
                     await connection.execute(

@@ -2,10 +2,12 @@
 
 import asyncio
 import random
+import threading
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from eventstore import StoreClosed
+from eventstore import StoreClosed, StoreUnavailable
 from service.adapters.postgres.instances import CERTAIN_SECONDS, GAP_SECONDS, MAX_ABSENT, TableInstances
 from service.adapters.postgres.tables import Tables
 from service.ports.shared.instances import LEASE_SECONDS, RENEW_SECONDS, Peer
@@ -23,6 +25,31 @@ class Seconds:
         return self.now
 
 
+class PausedTables(Tables):
+    """As of a process that is paused within a transaction, between writing and reading, once ``pauses`` is set."""
+
+    def __init__(self, connections):
+        super().__init__(connections)
+        self.pauses, self.is_paused, self.goes_on = False, threading.Event(), threading.Event()
+
+    @asynccontextmanager
+    async def pooled(self):
+        async with super().pooled() as connection:
+            yield PausedConnection(connection, self)
+
+
+class PausedConnection:
+    def __init__(self, connection, tables):
+        self.transaction, self.execute, self.fetchval = connection.transaction, connection.execute, connection.fetchval
+        self._fetch, self._tables = connection.fetch, tables
+
+    async def fetch(self, *statement):
+        if self._tables.pauses:
+            self._tables.is_paused.set()
+            self._tables.goes_on.wait()
+        return await self._fetch(*statement)
+
+
 class Rows:
     """See Group. In ``pass_seconds`` all look every ``RENEW_SECONDS``, except those that are held."""
 
@@ -33,7 +60,7 @@ class Rows:
         self.here = None
 
     async def open(self, **options):
-        tables = await Tables.open(self.address, "service_log")
+        tables = await options.pop("kind", Tables).open(self.address, "service_log")
         self._tables.append(tables)
         options = {"name": f"instance-{len(self._tables)}"} | options
         instance = await TableInstances.open(tables, version=VERSION, renews=False, clock=self.clock, **options)
@@ -261,3 +288,26 @@ async def test_one_that_is_certain_is_alive_for_all_and_one_leads(group):
         ended += sum(not looks.is_alive(one.name) for looks in instances for one in instances)
     assert ended
     assert len(leaders) > 1
+
+
+async def test_a_leader_that_is_paused_in_a_transaction_is_followed_by_another(group):
+    await group.close(group.here.name)
+    paused, other = await group.open(kind=PausedTables), await group.open()
+    assert paused.leads()
+    tables = group._tables[1]
+    tables.pauses = True
+    group.held.add(paused.name)
+    looking = asyncio.create_task(paused.look())
+    await asyncio.to_thread(tables.is_paused.wait)
+    try:
+        for _ in range(3):  # its row is locked at first
+            with suppress(StoreUnavailable, TimeoutError):
+                await group.pass_lease()
+        assert other.leads()
+    finally:
+        tables.goes_on.set()
+    with pytest.raises(StoreUnavailable):
+        await looking
+    tables.pauses = False
+    await paused.look()
+    assert not paused.leads()

@@ -1,6 +1,7 @@
 """Faults of a PostgreSQL server, and what a log there refuses."""
 
 import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -197,6 +198,26 @@ async def test_a_lost_transaction_is_not_gone_on_with(logs, opened):
         await store.append("note-1", [noted(1)], expected_version=0)
     assert await store.read_all() == []
     assert await store.append("note-1", [noted(2)], expected_version=0) == Appended(1, 1)
+
+
+async def test_one_that_is_paused_in_a_transaction_keeps_no_other_from_appending(opened):
+    is_paused, goes_on = threading.Event(), threading.Event()
+
+    def clock():  # between the statements of a transaction
+        is_paused.set()
+        goes_on.wait()
+        return datetime.now(UTC)
+
+    paused, other = await opened(clock=clock), await opened()
+    appending = asyncio.create_task(paused.append("note-1", [noted(1)], expected_version=0))
+    await asyncio.to_thread(is_paused.wait)
+    try:
+        assert await other.append("note-2", [noted(2)], expected_version=0) == Appended(1, 1)
+    finally:
+        goes_on.set()
+    with pytest.raises(StoreUnavailable):
+        await appending
+    assert await paused.append("note-1", [noted(1)], expected_version=0) == Appended(2, 1)
 
 
 def end_of_lock(address):

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeVar
 
 from eventstore.errors import StoreForeign
-from eventstore.postgres.connections import Address, Connections, Session
+from eventstore.postgres.connections import Address, Connections, Session, brief
 from eventstore.postgres.schema import prepare
 from eventstore.postgres.wrapping.opening import Wrapper
 from eventstore.postgres.wrapping.wrapping_keys import WrappingKeys
@@ -253,7 +253,7 @@ class Rotation:
 
     def _in_transaction(self, work: Callable[[Session], Awaitable[T]]) -> T:
         async def done() -> T:
-            async with self._connections.pooled() as connection, connection.transaction():
+            async with self._connections.pooled() as connection, brief(connection):
                 return await work(connection)
 
         return self._connections.run(done())

@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore.errors import EventStoreError
-from eventstore.postgres.connections import FAILURES, Session
+from eventstore.postgres.connections import FAILURES, Session, brief
 from service.adapters.postgres.tables import Tables
 from service.ports.shared.instances import LEASE_SECONDS, RENEW_SECONDS, Peer
 
@@ -244,7 +244,7 @@ class TableInstances:
             if self._is_closed:
                 return
             asked, began = frozenset(self._asked), self._clock()
-            async with connection.transaction():
+            async with brief(connection):
                 is_marked = await connection.fetchval(_WAS_MARKED, self.name)
                 self._was_marked |= self._renewed_at is not None if is_marked is None else is_marked
                 await connection.execute(_RENEW, self.name, self._me.url, self._me.version, self._me.is_home)
@@ -270,7 +270,7 @@ class TableInstances:
             self._event_loop.call_soon_threadsafe(self._on_change)
 
     async def _claim_home(self) -> None:
-        async with self._looking, self._tables.pooled() as connection, connection.transaction():
+        async with self._looking, self._tables.pooled() as connection, brief(connection):
             await connection.execute(_LOCK)  # of two that claim at once, the second sees the first
             is_mine = await connection.fetchval(_CLAIM_HOME, self.name)
             self._me = replace(self._me, is_home=is_mine is not None)

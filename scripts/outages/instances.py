@@ -426,14 +426,11 @@ def _rounds(kind: str, root: Path, rounds: int, chance: random.Random, count: Co
                 except Lost as error:
                     totals.lost.append(f"round {number}: {error}")
                     print(f"{kind}, {model}: {totals.lost[-1]}", file=sys.stderr, flush=True)
-                seconds = time.monotonic() - began
-                print(
-                    f"{kind}, {model}: {totals.held} of {totals.rounds}, {seconds:.0f} s", file=sys.stderr, flush=True
-                )
+                shown = {name: value for name, value in asdict(totals).items() if name != "lost"}
+                shown["seconds"] = round(time.monotonic() - began)
+                print(f"{kind}, {model}: {json.dumps(shown)}", file=sys.stderr, flush=True)
             count.acknowledged += totals.jobs + totals.readers
             count.refused += totals.refused
-            shown = {name: value for name, value in asdict(totals).items() if name != "lost"}
-            print(f"{kind}, {model}: {json.dumps(shown)}", file=sys.stderr, flush=True)
             if not there.several.place.verify().is_sound:
                 totals.lost.append("the log is not sound")
         finally:

@@ -49,6 +49,12 @@ class LogPlace(Protocol):
 
     def exists(self) -> bool: ...
 
+    def is_standby(self) -> bool:
+        """Return whether the log or its vault is on a standby, which cannot be written until it is promoted.
+
+        Raises StoreUnavailable and its kinds.
+        """
+
     def served(self) -> AbstractContextManager[Callable[[], str | None]]:
         """Serve the log, as others may too. Raise StoreBusy where one has it alone.
 
@@ -116,6 +122,9 @@ class FilePlace(Struct, frozen=True):
 
     def exists(self) -> bool:
         return self.log.is_file()
+
+    def is_standby(self) -> bool:
+        return False
 
     def served(self) -> AbstractContextManager[Callable[[], str | None]]:
         return nullcontext(lambda: None)

@@ -51,6 +51,7 @@ DEFAULT_STATEMENTS = 100
 FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """Raised by asyncpg when a statement, or the connection, fails."""
 LOST = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError, asyncpg.OperatorInterventionError)
+READ_ONLY = "25006"
 LOST_STATES = ("08", "57P")
 """Beginnings of the codes (SQLSTATE) after which there is no connection any more."""
 
@@ -269,6 +270,11 @@ def explained(error: BaseException, name: str) -> EventStoreError:
     if isinstance(error, OSError) and not state:  # TimeoutError is one
         why = "it took too long" if isinstance(error, TimeoutError) else error.strerror or str(error)
         return StoreUnavailable(f"PostgreSQL does not answer at {name}: {why}")
+    if state == READ_ONLY:
+        return StoreReadOnly(
+            f"{name} can be read, and not written: it is a standby of PostgreSQL, or its settings say so",
+            remedy="promote it, or name the server that can be written",
+        )
     says = f"{name}: {str(error) or type(error).__name__}"
     for begins, make in _KINDS:
         if state.startswith(begins):
@@ -278,7 +284,7 @@ def explained(error: BaseException, name: str) -> EventStoreError:
 
 _KINDS: tuple[tuple[tuple[str, ...], Callable[[str], EventStoreError]], ...] = (
     (("53100",), StoreFull),
-    (("25006", "42501"), StoreReadOnly),
+    (("42501",), StoreReadOnly),
     (("55P03", "40P01", "40001", "57014"), StoreBusy),
     (("58030",), StoreDiskFailed),
     (("XX001", "XX002"), StoreCorrupt),

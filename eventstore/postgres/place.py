@@ -76,6 +76,9 @@ class TablePlace(Struct, frozen=True):
         except StoreForeign:
             return False
 
+    def is_standby(self) -> bool:
+        return any(_is_standby(Address(one)) for one in (self.log, self.vault))
+
     def hold(self, reason: str) -> None:
         self._change(HOLD, reason)
 
@@ -172,6 +175,12 @@ class TablePlace(Struct, frozen=True):
         with closing(Connections.open(Address(self.log), read_only=True)) as connections:
             prepare(connections, "log", read_only=True)
             yield connections
+
+
+def _is_standby(address: Address) -> bool:
+    with closing(Connections.open(address, read_only=True)) as connections:
+        ((is_standby,),) = connections.fetch("SELECT pg_is_in_recovery()")
+    return bool(is_standby)
 
 
 def _differing(connections: Connections, witnesses: Sequence[Witness]) -> list[Witness]:

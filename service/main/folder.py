@@ -201,17 +201,18 @@ async def open_to_read(data: Path, settings: "Settings", models: "ClosableModels
     from service.queries.read_models import read_models
 
     preload_children()
-    place, is_away = log_place(data), False
+    place, away = log_place(data), None
     try:
         await _require_continuous(data, place)
+        if await asyncio.to_thread(place.is_standby):
+            away = f"{place.name} is a standby"
     except StoreUnavailable:
         if place.is_local:
             raise
-        is_away = True
+        away = f"{place.name} does not answer"
     async with AsyncExitStack() as stack:
-        store = await place.open(read_only=True, local_copy=data / LOG_COPY if is_away else None)
+        store = await place.open(read_only=True, local_copy=None if away is None else data / LOG_COPY)
         stack.push_async_callback(store.close)
-        away = f"{place.name} does not answer" if is_away else None
         views = await Views.open_to_read(data / "views.db", store, read_models(), away=away)
         stack.push_async_callback(views.close)
         yield OpenFolder(data, settings, store, views, stack, models)

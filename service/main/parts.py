@@ -4,7 +4,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from eventstore import LogPlace
 from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.link_checker import AiohttpLinkChecker
@@ -45,7 +44,7 @@ from service.web.http.connections.admission import Admission
 from service.workers.admission.failed_sign_ins import FailedSignIns
 from service.workers.admission.sessions import Sessions
 from service.workers.checkpointing import Checkpoints
-from service.workers.data_folder_watch import DataFolderWatch
+from service.workers.data_folder_watch import AwayLog, DataFolderWatch
 from service.workers.erasures import Erasures
 from service.workers.fair_slots import fetch_slots
 from service.workers.followed_replies import FollowedReplies
@@ -83,7 +82,7 @@ class Parts:
         *,
         drill: bool,
         reads_only: bool,
-        away: LogPlace | None = None,
+        away: AwayLog | None = None,
     ) -> None:
         settings = runtime.settings
         self.runtime, self.instances, self.models = runtime, instances, models

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from eventstore import EventStoreError, StoreCorrupt, StoreUnavailable
+from eventstore import EventStoreError, StoreCorrupt, StoreReadOnly, StoreUnavailable
 from service.cli.runtime import Runtime, reachable
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.integrity.log_place import log_place
@@ -32,6 +32,7 @@ from service.runtime.processes import start_server
 from service.runtime.settings.settings import Settings, drilled
 from service.web.http.connections.connections import listen
 from service.web.pages.preparing import prepare_pages
+from service.workers.data_folder_watch import AwayLog
 from service.workers.instances import NoInstance
 
 log = structlog.get_logger()
@@ -63,13 +64,18 @@ async def running(
         try:
             server = await stack.enter_async_context(_running(data, settings, inherited, drill=drill))
         except (EventStoreError, OSError, sqlite3.Error, Forbidden, Unavailable) as error:
-            trouble = trouble_of(data) or _log_away(data, error)
+            trouble = trouble_of(data) or await _log_away(data, error)
             if trouble is None or trouble.kind == "unreadable" or isinstance(error, StoreCorrupt):
                 raise
             log.warning("only reading is served", reason=trouble.says, error=str(error))
             try:
                 reading = _running(
-                    data, settings, inherited, drill=drill, reads_only=True, away=trouble.kind == "log_away"
+                    data,
+                    settings,
+                    inherited,
+                    drill=drill,
+                    reads_only=True,
+                    away=trouble.says if trouble.kind == "log_away" else "",
                 )
                 server = await stack.enter_async_context(reading)
             except (EventStoreError, OSError, sqlite3.Error) as other:
@@ -86,7 +92,7 @@ async def _running(
     *,
     drill: bool,
     reads_only: bool = False,
-    away: bool = False,
+    away: str = "",
 ) -> AsyncIterator[Server]:
     address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
     models = CurrentModels(configured_models(settings, {} if drill else os.environ), linger_seconds)
@@ -114,7 +120,7 @@ async def _running(
             others=others,
             drill=drill,
             reads_only=reads_only,
-            away=log_place(data) if away else None,
+            away=AwayLog(log_place(data), away) if away else None,
         )
         server.log_watch.in_other_use = in_other_use
         if keys is not None:
@@ -155,11 +161,19 @@ async def _served(stack: AsyncExitStack, data: Path) -> Callable[[], str | None]
     return in_other_use
 
 
-def _log_away(data: Path, error: Exception) -> Trouble | None:
-    """Return what to say where the log does not answer and its copy on this machine can be read; else None."""
-    if type(error) is not StoreUnavailable or log_place(data).is_local or not (data / LOG_COPY).exists():
+async def _log_away(data: Path, error: Exception) -> Trouble | None:
+    """Return what to say where the log does not answer, or is on a standby, and its copy on this machine can be read;
+    else None.
+    """
+    place = log_place(data)
+    if place.is_local or not (data / LOG_COPY).exists() or not isinstance(error, StoreUnavailable):
         return None
-    return Trouble("log_away", f"{error}. Until then the log's copy on this machine is read.")
+    if type(error) is StoreUnavailable:
+        return Trouble("log_away", f"{error}. Until then the log's copy on this machine is read.")
+    if isinstance(error, StoreReadOnly):
+        with suppress(EventStoreError):
+            return Trouble("log_away", f"{error}.") if await asyncio.to_thread(place.is_standby) else None
+    return None
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from eventstore import LogPlace, StoreUnavailable
+from eventstore import StoreUnavailable
 from service.adapters.git.dulwich_docs import clear_clone
 from service.adapters.models.configured import ConfiguredModels
 from service.cli.runtime import Runtime
@@ -36,6 +36,7 @@ from service.runtime.settings.settings_shown import ShownSettings
 from service.runtime.system import now
 from service.runtime.uploads import remove_uploads
 from service.web.http.app_keys import MODEL_NAMES, SHOWN_SETTINGS
+from service.workers.data_folder_watch import AwayLog
 from service.workers.indexing.embedder import Embedder
 from service.workers.key_rotation import KeyRotation
 
@@ -55,9 +56,9 @@ class Server:
         others: Others | None = None,
         drill: bool = False,
         reads_only: bool = False,
-        away: LogPlace | None = None,
+        away: AwayLog | None = None,
     ) -> None:
-        """``away``: where the log is that does not answer; once it does, the service is to be started in full."""
+        """``away``: the log that cannot be used in full; once it can, the service is to be started again."""
         self.is_drill, self.reads_only = drill, reads_only
         self.models, self.url = models, ""
         self.listening: socket.socket | None = None

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import structlog
+from msgspec import Struct
 
 from eventstore import EventStore, EventStoreError, LogPlace
 from service.runtime.data_folder import Trouble, trouble_of
@@ -14,10 +15,18 @@ log = structlog.get_logger()
 LOOK_SECONDS = 1.0
 
 
+class AwayLog(Struct, frozen=True):
+    """A log that could not be used in full when the service was started."""
+
+    place: LogPlace
+    says: str
+    """Why, in one sentence or two."""
+
+
 class DataFolderWatch:
-    def __init__(self, data: Path, store: EventStore, place: LogPlace | None = None) -> None:
-        """``place``: where the log is that did not answer at the start, for a service that only reads until then."""
-        self._data, self._store, self._place = data, store, place
+    def __init__(self, data: Path, store: EventStore, away: AwayLog | None = None) -> None:
+        """``away``: for a service that only reads until the log can be used in full."""
+        self._data, self._store, self._away_log = data, store, away
         self.is_writable = asyncio.Event()
         """Set when the last look found that it can be written."""
         self._was: str | None = None
@@ -26,7 +35,7 @@ class DataFolderWatch:
         """Return why the data folder cannot be written, as far as is known now; each change is logged once."""
         found, why = trouble_of(self._data), self._store.trouble
         if found is None and (away := self._away()) is not None:
-            found = Trouble("log_away", f"{away}. Until then the log's copy on this machine is read.")
+            found = Trouble("log_away", away)
         elif found is None and why is not None:
             found = Trouble("write_failed", f"The log cannot be written ({why}): it is tried again each second.")
         kind = None if found is None else found.kind
@@ -38,9 +47,9 @@ class DataFolderWatch:
         return found
 
     def _away(self) -> str | None:
-        if self._store.away is not None or self._place is None:
-            return self._store.away
-        return f"PostgreSQL does not answer at {self._place.name}"
+        if self._store.away is not None:
+            return f"{self._store.away}. Until then the log's copy on this machine is read."
+        return None if self._away_log is None else self._away_log.says
 
     def trouble_kind(self) -> str:
         """Empty when there is none."""
@@ -48,11 +57,11 @@ class DataFolderWatch:
         return "" if trouble is None else trouble.kind
 
     async def _try(self) -> None:
-        if self._place is None:
+        if self._away_log is None:
             await self._store.check_writable()
-        else:
-            await (await self._place.open(read_only=True)).close()
-            self._place = None
+        elif not await asyncio.to_thread(self._away_log.place.is_standby):
+            await (await self._away_log.place.open(read_only=True)).close()
+            self._away_log = None
 
     async def run(self) -> None:
         """Run until cancelled."""

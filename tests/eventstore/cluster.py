@@ -59,6 +59,10 @@ class Cluster:
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write(f"unix_socket_directories = '{self.folder}'\n")
 
+    def promote(self) -> None:
+        """Let a standby take over, from which time on it can be written."""
+        self._run("pg_ctl", "-D", self.data, "-w", "promote")
+
     def kill(self) -> None:
         """End it without a checkpoint: at its next start it recovers from its write-ahead log."""
         self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")

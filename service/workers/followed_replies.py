@@ -35,6 +35,8 @@ FIRST_SECONDS = 1.0
 """How long the record waits for the giver's stream, which has more of a search's result."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.1, 2.0
 """Before a stream that has ended early is asked for again."""
+LEAVE_SECONDS = 1.0
+"""For the giver to hear that no one reads on here."""
 GOING_DOWN = ReplyBroken("unavailable", "The service is restarting; ask again in a moment.")
 
 
@@ -69,7 +71,10 @@ class FollowedReplies:
             if not followed.readers:
                 if self._followed.get(reply_id) is followed:
                     del self._followed[reply_id]
+                is_left = not (followed.has_ended or self._closing.is_set())
                 await followed.end()
+                if is_left:
+                    await followed.leave()
 
     def has_others(self) -> bool:
         """Return whether another instance can go on with a reply, and be asked for it."""
@@ -120,6 +125,12 @@ class FollowedReply:
     def is_counted_by_giver(self) -> bool:
         """Return whether the instance that gives the reply knows of the readers here, or did when they left."""
         return self._giver.is_connected
+
+    async def leave(self) -> None:
+        """Let the giver know that the readers here have left, where it cannot tell that from a connection that was cut.
+        Call it after ``end``.
+        """
+        await self._giver.leave()
 
     async def end(self) -> None:
         self.task.cancel()
@@ -254,6 +265,15 @@ class _Giver:
 
     def change(self, name: str) -> None:
         self.name, self.is_connected, self._topic_id = name, False, ""
+
+    async def leave(self) -> None:
+        peer = self._instances.find(self.name)
+        if peer is None or self._http is None or not self.is_connected:
+            return
+        request = InternalRequest("POST", f"{self._target}/left?{urlencode(self._query)}")
+        with suppress(TimeoutError, InstanceUnreachable):  # then the giver waits a moment for this instance
+            async with asyncio.timeout(LEAVE_SECONDS), self._http.send(peer, request):
+                pass
 
     async def events(
         self, transcript: Transcript

@@ -92,6 +92,23 @@ async def test_reply_is_stopped_at_another_instance(http, three, provider):
     assert "reply-completed" not in types
 
 
+async def test_reply_ends_when_its_last_reader_leaves_elsewhere(http, three, provider):
+    provider.will_reply(*TEXTS, after=1, hold=asyncio.Event())
+    one, two, _ = three.members
+    plain = question("How do I install Kite?", id="left", trigger="submit-message")  # its client does not come back
+    request = http.post(message_url(one), json=plain, headers=one.assistant)
+    async with request as response, AsyncExitStack() as stack:
+        await Reading(response).until("Fetch the")
+        reading = await resumed_at(stack, http, two, "left")
+        await reading.until("Fetch the")
+        asked = await next_asked(provider)
+        response.close()
+        assert not asked.disconnected.is_set()
+        reading.response.close()
+        async with asyncio.timeout(30):
+            await asked.disconnected.wait()
+
+
 async def test_mcp_call_is_cancelled_at_another_instance(http, three, provider):
     one, two, three_ = (Client(http, f"{at.url}/mcp/{at.domain}", **at.assistant) for at in three.members)
     asking = {"name": "ask", "arguments": {"question": "How do I install Kite?"}}

@@ -211,6 +211,39 @@ async def test_reply_stops_when_its_last_reader_elsewhere_leaves(store, followed
         assert await until(store, "r", "reply-stopped", "reply-completed") == "reply-stopped"
 
 
+class Noting:
+    """An InternalHttp that notes what is asked."""
+
+    def __init__(self):
+        self.http, self.asked = AiohttpInternalHttp(KEY), []
+
+    @asynccontextmanager
+    async def send(self, peer, request):
+        self.asked.append((request.method, request.target.partition("?")[0]))
+        async with self.http.send(peer, request) as answer:
+            yield answer
+
+
+@pytest.mark.parametrize("returns", [False, True])
+async def test_giver_hears_that_the_last_reader_elsewhere_has_left(store, followed, returns):
+    model, http = Saying("Run", " it [1]."), Noting()
+    async with nodes(store, followed, "a", "b", models=model, http=http) as ((a, b), stack):
+        stack.push_async_callback(http.http.close)
+        await a.run(stack)
+        a.broadcast.open("r")
+        await ask(store, "r", "a")
+        model.let("Run")
+        async with b.reading("r", returns=returns) as one:
+            async with b.reading("r", returns=returns) as two:
+                await asyncio.gather(one.until("Run"), two.until("Run"))
+            assert http.asked == [("GET", "/internal/replies/r")]
+        assert http.asked[1:] == [("POST", "/internal/replies/r/left")]
+        if returns:  # it goes on for a reader who comes back
+            model.let(" it [1].")
+        ended = await until(store, "r", "reply-stopped", "reply-completed")
+        assert ended == ("reply-completed" if returns else "reply-stopped")
+
+
 @pytest.mark.parametrize("where", ["a", "b"])
 async def test_reply_is_stopped_from_any_instance(store, followed, where):
     model = Saying("Run", " it [1].")

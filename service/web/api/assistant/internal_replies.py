@@ -43,6 +43,20 @@ async def follow_reply(request: web.Request) -> web.StreamResponse:
     return response
 
 
+@routes.operation("/internal/replies/{replyId}/left", "POST")
+async def leave_reply(request: web.Request) -> web.Response:
+    """Note that the last reader of another instance has left, whose stream has ended before: as one here who leaves."""
+    reply_id, query, replier = request.match_info["replyId"], request.query, request.app[REPLIER]
+    returns = query.get("returns") == "1"
+    with suppress(_Left), replier.reading(query["thread"], reply_id, may_return=True, returns=returns):
+        raise _Left
+    return web.Response(status=204)
+
+
+class _Left(Exception):
+    """The last reader has left."""
+
+
 class _Lines:
     def __init__(self, request: web.Request, response: web.StreamResponse, published: int) -> None:
         self._transport, self._response, self._published = request.transport, response, published

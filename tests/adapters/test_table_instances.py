@@ -1,6 +1,7 @@
 """Instances as rows of a table in PostgreSQL, with a clock that the tests move."""
 
 import asyncio
+import gc
 import random
 import threading
 from contextlib import asynccontextmanager, suppress
@@ -262,6 +263,27 @@ async def test_closed_tables_refuse_work(group):
     await tables.close()
     with pytest.raises(StoreClosed):
         await tables.fetch("SELECT 1")
+
+
+async def test_failure_of_cancelled_work_is_no_error_of_the_loop(group):
+    tables, began, errors = await Tables.open(group.address, "service_log"), threading.Event(), []
+    tables.loop.set_exception_handler(lambda _, context: errors.append(context["message"]))
+
+    async def hangs(_connection):
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise TimeoutError from None
+
+    working = asyncio.create_task(tables.run(hangs))
+    await asyncio.to_thread(began.wait)
+    working.cancel()
+    await asyncio.wait([working])
+    await tables.fetch("SELECT 1")
+    await tables.close()
+    gc.collect()
+    assert errors == []
 
 
 async def test_one_that_is_certain_is_alive_for_all_and_one_leads(group):

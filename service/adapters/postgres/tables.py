@@ -66,13 +66,24 @@ class Tables:
             work.close()
             raise StoreClosed("the tables are closed")
         try:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(work), self.loop))
         except FAILURES as error:
             raise explained(error, self._connections.address.name) from error
 
     async def close(self) -> None:
         self._is_closed = True
         await asyncio.to_thread(self._connections.close)
+
+
+async def _awaited(work: Coroutine[Any, Any, T]) -> T:
+    """Do something. Once it is cancelled no one hears how it fails, such as that a connection that hangs is lost."""
+    try:
+        return await work
+    except FAILURES:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError from None
+        raise
 
 
 def _opened(address: str, kind: Kind) -> Connections:

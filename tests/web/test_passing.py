@@ -88,6 +88,9 @@ async def client(aiohttp_client, tmp_path, home, instances, pulse, body_seconds)
     async def plain(request):
         raise Invalid("It is wrong.")
 
+    async def here(_request):
+        return json_response("here")
+
     async def never(_request):
         raise AssertionError
 
@@ -103,6 +106,7 @@ async def client(aiohttp_client, tmp_path, home, instances, pulse, body_seconds)
     app.router.add_get("/changes", form)
     app.router.add_post("/form", form)
     app.router.add_get("/plain", plain)
+    app.router.add_get("/operator/health/live", here)
     app.router.add_route("*", "/hosted/{rest:.*}", never)
     return await aiohttp_client(app)
 
@@ -212,6 +216,13 @@ async def test_target_is_read_at_home_as_where_it_arrived(aiohttp_client, target
 async def test_page_that_made_another_error_of_it_is_passed_on_too(client, method, path):
     async with client.request(method, path) as response:
         assert await response.read() == b"from home"
+
+
+@pytest.mark.parametrize(("name", "answered"), [("home", b"from home"), ("gone", b'"here"'), ("here", b'"here"')])
+async def test_live_health_is_that_of_the_instance_of_its_page(client, home, name, answered):
+    async with client.get("/operator/health/live", params={"instance": name}) as response:
+        assert (response.status, await response.read()) == (200, answered)
+    assert len(home.heads) == (name == "home")
 
 
 async def test_other_requests_are_answered_here(client, home):

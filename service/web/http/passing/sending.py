@@ -28,6 +28,8 @@ RETRY_SECONDS = 5.0
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 KEPT_BY_ONE = "/operator/audit/verify"
 """The beginning of routes that show what runs in the memory of one instance: a check of the log."""
+OF_ONE = "/operator/health/live"
+"""A route whose page shows one instance, which its query names."""
 UPLOADS = frozenset({"/v2/uploads", "/v2/projects/{projectId}/upload"})
 """Routes whose bodies are not read as a whole; those of pages are forms with a file."""
 
@@ -61,7 +63,7 @@ class PassingOn:
         if IS_PASSED in request or request.method not in METHODS:
             return await handler(request)
         route = route_of(request)
-        if route.startswith(KEPT_BY_ONE) and (keeper := self._keeper()) is not None:
+        if (keeper := self._keeper_of(request, route)) is not None:
             return await self._pass_on(request, request.content.iter_any(), keeper)
         if self._place.is_here:
             return await handler(request)
@@ -82,6 +84,13 @@ class PassingOn:
         if home is None:
             raise HomeAway
         return home
+
+    def _keeper_of(self, request: web.Request, route: str) -> Peer | None:
+        """Return the other instance whose memory has what the request asks for; None where any will do, or this one."""
+        if route == OF_ONE:
+            name = request.query.get("instance")
+            return next((peer for peer in self._instances.others() if peer.url and peer.name == name), None)
+        return self._keeper() if route.startswith(KEPT_BY_ONE) else None
 
     def _keeper(self) -> Peer | None:
         """Return the instance that answers for all, the same on each: the first by name; None for this one."""

@@ -35,7 +35,8 @@ class SiteReports:
     async def report(self, site: Site) -> SiteReportView:
         """Return the report of the index that the site has.
 
-        Raises NotFound (``not_indexed``), and Unavailable when it takes too long or a newer index has taken over.
+        Raises NotFound (``not_indexed``), and Unavailable when it takes too long, a newer index has taken over, or this
+        one is still at the instance that built it.
         """
         if site.file is None:
             raise NotFound("This site has not been indexed yet.", code="not_indexed")
@@ -57,7 +58,8 @@ class SiteReports:
             )
         except (sqlite3.Error, OSError):
             raise Unavailable(
-                "The index was replaced while it was looked through. Try again.", retry_after_seconds=1.0
+                "This index was replaced, or is not fetched from another instance yet. Try again.",
+                retry_after_seconds=1.0,
             ) from None
         return convert(check, SiteReportView, from_attributes=True)
 

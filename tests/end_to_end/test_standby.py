@@ -69,3 +69,41 @@ async def test_standby_is_served_as_a_store_that_is_away(http, tmp_path, servers
         assert text_of(await ask(http, service, question("How are retries configured?")))
         assert "a worker has ended" not in service.log()
     await asyncio.to_thread(first.start)
+
+
+def head_of(server):
+    connections = Connections.open(Address(server.address))
+    try:
+        return connections.fetch("SELECT position FROM log.head")
+    finally:
+        connections.close()
+
+
+async def test_service_that_runs_reads_from_a_standby_until_it_is_promoted(http, tmp_path, servers):
+    first, standby = servers
+    with service_in(tmp_path) as service:
+        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"))
+        service.environment |= stores(first, standby)
+        await asyncio.to_thread(service.cli, "store", "copy", str(service.data), "env:DOCSMITH_STORE", "--move")
+        await asyncio.to_thread(service.start)
+        assert text_of(await ask(http, service, question("How are retries configured?")))
+        await asyncio.to_thread(standby.follow, first)
+        await asyncio.to_thread(standby.start)
+        async with asyncio.timeout(60):
+            while await asyncio.to_thread(head_of, standby) != await asyncio.to_thread(head_of, first):
+                pass
+        await asyncio.to_thread(first.kill)
+        assert (await status_of(http, service, f"/v2/sites/{service.domain}", service.admin))[0] == 200
+        async with http.post(message_url(service), json=question("How?"), headers=service.assistant) as response:
+            assert (response.status, response.headers.get("Retry-After")) == (503, "5"), await response.text()
+        async with asyncio.timeout(60):
+            while (status := await status_of(http, service, "/readyz"))[0] == 200:
+                pass
+        assert "standby" in status[1]
+        await asyncio.to_thread(standby.promote)
+        async with asyncio.timeout(60):
+            while (await status_of(http, service, "/readyz"))[0] != 200:
+                pass
+        assert text_of(await ask(http, service, question("How are retries configured?")))
+        assert "a worker has ended" not in service.log()
+    await asyncio.to_thread(first.start)

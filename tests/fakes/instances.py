@@ -46,8 +46,8 @@ class FakeInstances:
     async def step_down(self) -> None:
         self.be(leads=False)
 
-    def begin(self, name: str, url: str = "", *, is_home: bool = False) -> None:
-        self.peers[name] = Peer(name, url, "1.0", is_home)
+    def begin(self, name: str, url: str = "", *, is_home: bool = False, leads: bool = False) -> None:
+        self.peers[name] = Peer(name, url, "1.0", is_home, leads)
 
     def end(self, name: str, *, crashed: bool = False) -> None:
         del self.peers[name]

@@ -25,7 +25,7 @@ class Home:
     """The instance that the requests are passed on to."""
 
     def __init__(self):
-        self.heads, self.bodies = [], []
+        self.heads, self.bodies, self.asked = [], [], []
         self.answers = []
         self.http = FakeInternalHttp(self._answer)
 
@@ -33,6 +33,7 @@ class Home:
         assert asked.target == PASSED_PATH
         head, rest = self._split(asked.body)
         self.heads.append(head)
+        self.asked.append(asked.to)
         self.bodies.append(rest)
         return self.answers.pop(0) if self.answers else Answered(parts=[b"from ", b"home"])
 
@@ -106,7 +107,8 @@ async def client(aiohttp_client, tmp_path, home, instances, pulse, body_seconds)
     app.router.add_get("/changes", form)
     app.router.add_post("/form", form)
     app.router.add_get("/plain", plain)
-    app.router.add_get("/operator/health/live", here)
+    for path in ("/operator/health/live", "/operator/audit/verify"):
+        app.router.add_get(path, here)
     app.router.add_route("*", "/hosted/{rest:.*}", never)
     return await aiohttp_client(app)
 
@@ -216,6 +218,19 @@ async def test_target_is_read_at_home_as_where_it_arrived(aiohttp_client, target
 async def test_page_that_made_another_error_of_it_is_passed_on_too(client, method, path):
     async with client.request(method, path) as response:
         assert await response.read() == b"from home"
+
+
+@pytest.mark.parametrize(
+    ("leader", "asked"),
+    [("here", None), ("third", "third"), ("another", "another"), ("", "another")],
+)
+async def test_check_of_the_log_is_with_the_leader(client, home, instances, leader, asked):
+    instances.be(leads=leader == "here")
+    for name in ("another", "third"):  # the first by name, and the last
+        instances.begin(name, f"http://{name}", leads=name == leader)
+    async with client.get("/operator/audit/verify") as response:
+        assert (response.status, await response.read()) == (200, b'"here"' if asked is None else b"from home")
+    assert home.asked == ([] if asked is None else [asked])
 
 
 @pytest.mark.parametrize(("name", "answered"), [("home", b"from home"), ("gone", b'"here"'), ("here", b'"here"')])

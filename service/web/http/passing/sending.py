@@ -93,9 +93,15 @@ class PassingOn:
         return self._keeper() if route.startswith(KEPT_BY_ONE) else None
 
     def _keeper(self) -> Peer | None:
-        """Return the instance that answers for all, the same on each: the first by name; None for this one."""
-        first = min((peer for peer in self._instances.others() if peer.url), key=lambda peer: peer.name, default=None)
-        return first if first is not None and first.name < self._instances.name else None
+        """Return the instance that answers for all, the same on each; None for this one.
+
+        It is the leader, which stays the same while others begin and end; without one it is the first by name.
+        """
+        peers = [peer for peer in self._instances.others() if peer.url]
+        if self._instances.leads() or not peers:
+            return None
+        first = min(peers, key=lambda peer: (not peer.leads, peer.name))
+        return first if first.leads or first.name < self._instances.name else None
 
     async def _pass_on(
         self, request: web.Request, body: AsyncIterator[bytes], keeper: Peer | None = None

@@ -6,7 +6,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +76,11 @@ class Instances(Service):
         plain.set_up(docs, domain=domain, index=index)
         self.organization_id, self.project_id, self.domain = plain.organization_id, plain.project_id, plain.domain
         self.repository, self.admin_key, self.assistant_key = plain.repository, plain.admin_key, plain.assistant_key
+        self.cli("store", "copy", str(self.data), "env:DOCSMITH_STORE", "--move")
+
+    def move(self, stores: Mapping[str, str]) -> None:
+        self.cli("store", "copy", "env:DOCSMITH_STORE", str(self.data), "--move")
+        self.stores = dict(stores)
         self.cli("store", "copy", str(self.data), "env:DOCSMITH_STORE", "--move")
 
     def start(self, *options: str) -> None:

@@ -144,6 +144,11 @@ class Service:
         self.admin_key = self.cli("key", "create", "--kind", "admin")["token"]
         self.assistant_key = self.cli("key", "create", "--kind", "assistant", "--domain", domain)["token"]
 
+    def move(self, stores: Mapping[str, str]) -> None:
+        """Move the log into the databases that these variables name."""
+        self.environment |= stores
+        self.cli("store", "copy", str(self.data), "env:DOCSMITH_STORE", "--move")
+
     def start(self, *options: str) -> None:
         assert self.process is None
         command = ["serve", "--data", str(self.data), "--port", "0", *options]

@@ -96,8 +96,7 @@ async def until_ready(http, service):
 async def test_everything_is_read_while_postgresql_is_away(http, tmp_path, server, stores):
     with service_in(tmp_path) as service:
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"))
-        service.environment |= stores
-        await asyncio.to_thread(service.cli, "store", "copy", str(service.data), "env:DOCSMITH_STORE", "--move")
+        await asyncio.to_thread(service.move, stores)
         added = await asyncio.to_thread(
             service.cli, "person", "add", "ann@example.com", "--name", "Ann", "--role", "owner",
             "--organization", service.organization_id, "--operator",

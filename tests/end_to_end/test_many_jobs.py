@@ -7,11 +7,6 @@ import pytest
 from dulwich.object_store import iter_tree_contents
 from dulwich.repo import Repo
 
-from eventstore import Metadata
-from service.commands.projects import create_project
-from service.domain.projects.settings import ProjectSettings
-from service.main.folder import open_for_command
-from service.runtime.settings.settings import Settings
 from tests.end_to_end.talk import create_job, get_job, job_events
 from tests.service_process import service_in, write_docs
 
@@ -112,16 +107,12 @@ async def test_ten_jobs_on_ten_repositories(http, tmp_path):
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs-0", docs("Star 0")), index=False)
         await asyncio.to_thread(service.start)
         projects = [service.project_id]
-        async with open_for_command(service.data, Settings()) as runtime:
-            for number in range(1, JOBS):
-                folder = str(write_docs(tmp_path / f"docs-{number}", docs(f"Star {number}")))
-                new = ProjectSettings(service.organization_id, "Star", folder, "main", "", f"star-{number}", "local")
-                created = await create_project(
-                    runtime.store, runtime.views, runtime.docs, runtime.code_hosts, new, Metadata()
-                )
-                projects.append(created.id)
-            asked = [finished(http, service, project_id, number) for number, project_id in enumerate(projects)]
-            jobs = await asyncio.gather(*asked[::-1])  # first the project that is not a moment old
+        for number in range(1, JOBS):
+            folder = str(write_docs(tmp_path / f"docs-{number}", docs(f"Star {number}")))
+            named = ("--name", "Star", "--repository", folder, "--domain", f"star-{number}")
+            projects.append((await asyncio.to_thread(service.cli, "project", "create", *named))["id"])
+        asked = [finished(http, service, project_id, number) for number, project_id in enumerate(projects)]
+        jobs = await asyncio.gather(*asked[::-1])  # first the project that is not a moment old
         assert [(job["status"], job["failure"]) for job in jobs] == [("completed", None)] * JOBS
         for number, (job, project_id) in enumerate(zip(jobs[::-1], projects, strict=True)):
             with hosted(service, project_id) as repository:

@@ -29,10 +29,9 @@ def pooled():
 async def test_services_work_behind_a_pooler(http, tmp_path, pooled):
     with service_in(tmp_path) as service:
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"))
-        service.environment |= pooled
-        await asyncio.to_thread(service.cli, "store", "copy", str(service.data), "env:DOCSMITH_STORE", "--move")
+        await asyncio.to_thread(service.move, pooled)
         await asyncio.to_thread(service.start)
-        other = Service(tmp_path / "other", dict(service.environment), log_file=tmp_path / "other.log")
+        other = Service(tmp_path / "other", service.environment | pooled, log_file=tmp_path / "other.log")
         try:
             await asyncio.to_thread(other.start)
             other.project_id, other.admin_key = service.project_id, service.admin_key

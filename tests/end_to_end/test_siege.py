@@ -13,7 +13,7 @@ from scripts.attacks import http, packs, pages, work
 from scripts.attacks.all import ATTACKS, make
 from scripts.attacks.ground import Elsewhere, Ground
 from scripts.attacks.neighbour import Neighbour
-from tests.service_process import Service
+from tests.service_process import service_in
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -26,14 +26,14 @@ QUICK = {"DOCSMITH_SERVER__HEAD_SECONDS": "1", "DOCSMITH_SERVER__BODY_SECONDS": 
 async def ground(tmp_path_factory):
     folder = tmp_path_factory.mktemp("siege")
     async with Elsewhere().open() as elsewhere:
-        service = Service(folder / "data", dict(QUICK))
-        ground = Ground(service, elsewhere)
-        try:
-            await ground.set_up(folder)
-            yield ground
-        finally:
-            service.kill()
-            await ground.close()
+        with service_in(folder, QUICK) as service:
+            ground = Ground(service, elsewhere)
+            try:
+                await ground.set_up(folder)
+                yield ground
+            finally:
+                service.kill()
+                await ground.close()
 
 
 async def stands(ground, attacks, seconds=SECONDS):

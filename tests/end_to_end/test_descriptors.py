@@ -7,7 +7,7 @@ import sys
 import urllib.request
 from contextlib import ExitStack, suppress
 
-from tests.service_process import service_in
+from tests.service_process import Service, service_in
 
 
 def test_service_pauses_without_descriptors_and_resumes(tmp_path):
@@ -35,7 +35,10 @@ def test_start_with_too_few_descriptors_is_refused(tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)); "
     command = ["serve", "--port", "0", "--data", str(tmp_path / "data")]
     run = f"from service.main.program import main; raise SystemExit(main({command!r}))"
-    done = subprocess.run([sys.executable, "-c", limit + run], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", limit + run], capture_output=True, text=True, timeout=300, check=False,
+        env=Service(tmp_path / "data").variables,
+    )  # fmt: skip
     assert done.returncode == 1
     assert "This process may have 100 files open, and the service needs 128" in done.stderr
     assert "Traceback" not in done.stderr

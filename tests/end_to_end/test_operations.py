@@ -164,7 +164,7 @@ def test_a_socket_that_is_passed_on_is_listened_on(tmp_path):
         process = subprocess.Popen(
             [sys.executable, "-c", program, "serve", "--data", str(tmp_path / "data"), "--port", "1"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, pass_fds=(listening.fileno(), 3),
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            env={**Service(tmp_path / "data").variables, "PYTHONPATH": str(Path(__file__).parents[2])},
         )  # fmt: skip
     try:
         assert process.stdout is not None

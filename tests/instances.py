@@ -20,7 +20,7 @@ from tests.eventstore.cluster import server_address
 from tests.service_process import INSTANCES, Service, free_port
 
 ROOT = Path(__file__).parent.parent
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """For an instance that has started to fetch its indexes from the others."""
 
 
@@ -160,6 +160,7 @@ def _until_indexes_are_there(member: Service) -> None:
     until = time.monotonic() + START_SECONDS
     while "indexes" in _refusals(member):
         assert time.monotonic() < until, member.log()
+        time.sleep(0.1)
 
 
 def _refusals(member: Service) -> dict[str, str]:

@@ -56,7 +56,6 @@ def test_a_log_without_its_vault_is_not_given_a_new_one(service):
 
 @pytest.mark.parametrize("name", ["events.db", "keys.db", "views.db"])
 def test_a_folder_of_a_newer_program_is_refused(service, name):
-    service.cli("project", "list")  # after a move of the log the read tables are made by the next command
     before = (service.data / name).read_bytes()
     with sqlite3.connect(service.data / name) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -64,7 +63,8 @@ def test_a_folder_of_a_newer_program_is_refused(service, name):
     db.close()
     for command in (("project", "list"), ("serve", "--port", "0")):
         told = service.run(*command)
-        assert (told.returncode, told.stderr) == (
+        said = told.stderr if service.place.is_local else told.stderr.splitlines(keepends=True)[-1]
+        assert (told.returncode, said) == (
             1,
             f"docsmith: {name} is of version {version + 1}, made by a newer program than this one, which knows "
             f"versions up to {version}; use the newer one\n",

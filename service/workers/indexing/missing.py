@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 
-AWAIT_SECONDS = 15.0
+AWAIT_SECONDS = 60.0
 """For instances that start at the same time: they may have an index that is missing here."""
 
 

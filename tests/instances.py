@@ -19,6 +19,7 @@ from service.runtime.settings.settings import Settings
 from tests.eventstore.cluster import server_address
 from tests.service_process import INSTANCES, Service, free_port
 
+METRICS_PORT = "DOCSMITH_METRICS__PORT"
 ROOT = Path(__file__).parent.parent
 START_SECONDS = 120.0
 """For an instance that has started to fetch its indexes from the others."""
@@ -93,8 +94,10 @@ class Instances(Service):
         self.port = self.port or str(free_port())
         if not self.members:
             self.members = [self._member(number) for number in range(1, self.count + 1)]
-        for member in self.members:
+        for number, member in enumerate(self.members):
             member.environment |= self._shared()
+            if number and METRICS_PORT in member.environment:
+                member.environment[METRICS_PORT] = str(free_port())  # the one of the settings is the first one's
         with ThreadPoolExecutor(self.count) as threads:
             list(threads.map(lambda member: member.start(*given), self.members))
             list(threads.map(_until_indexes_are_there, self.members))

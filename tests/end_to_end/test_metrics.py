@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
+from collections import Counter
 from contextlib import ExitStack, closing
 
 import pytest
@@ -19,7 +20,7 @@ SAMPLE = re.compile(r"(?m)^(docsmith_\w+?)(?:\{(.*)\})? (\S+)$")
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """The metrics after two questions, a job, and requests that callers make up."""
+    """The metrics of each instance after two questions, a job, and requests that callers make up."""
     folder = tmp_path_factory.mktemp("metrics")
     with service_in(folder) as service:
         service.set_up(write_docs(folder / "docs"))
@@ -29,7 +30,11 @@ def told(tmp_path_factory):
         work(service)
         make_up(service)
         assert [status(service.url + path) for path in ("/nowhere/1", "/nowhere/2", "/healthz")] == [404, 404, 200]
-        yield read(f"{service.url}/metrics")
+        yield metrics(service)
+
+
+def metrics(service):
+    return [read(f"{one.url}/metrics") for one in service.each]
 
 
 def read(url, **headers):
@@ -54,7 +59,7 @@ def work(service):
     with urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers), timeout=60) as answer:
         job = json.load(answer)["id"]
     read(f"{url}/{job}/events", **service.admin)  # to its end
-    while "docsmith_jobs_ended_total" not in read(f"{service.url}/metrics"):
+    while "docsmith_jobs_ended_total" not in "".join(metrics(service)):
         pass
 
 
@@ -85,12 +90,16 @@ def ask(service, question):
         answer.read()
 
 
-def samples(text):
-    return {(name, labels): float(value) for name, labels, value in SAMPLE.findall(text)}
+def samples(*texts):
+    """The sum of each over the instances."""
+    found = Counter()
+    for name, labels, value in SAMPLE.findall("\n".join(texts)):
+        found[name, labels] += float(value)
+    return dict(found)
 
 
 def test_a_reply_is_counted(told):
-    found = samples(told)
+    found = samples(*told)
     assert found["docsmith_model_first_token_seconds_count", 'model="builtin/extractive"'] == 2
     assert found["docsmith_model_tokens_total", 'kind="output",model="builtin/extractive"'] >= 0
     assert found["docsmith_replies_total", 'resolution="answered"'] == 1
@@ -101,7 +110,11 @@ def test_a_reply_is_counted(told):
 
 
 def test_metrics_show_the_log_the_queue_and_the_sites(told):
-    found = samples(told)
+    for text in told:
+        check_log_queue_and_sites(samples(text))
+
+
+def check_log_queue_and_sites(found):
     assert found["docsmith_log_events", ""] > 5
     assert found["docsmith_log_bytes", ""] > 0
     assert found["docsmith_sites", ""] == 1
@@ -115,6 +128,7 @@ def test_metrics_show_the_log_the_queue_and_the_sites(told):
 
 
 def test_values_made_up_by_callers_are_no_labels(told):
+    told = "\n".join(told)
     assert [word for word in ("nowhere", "made-up", "MADE") if word in told] == []
     assert 'route="unknown",status="404"' in told
     labels = {name: set(re.findall(rf'\b{name}="([^"]*)"', told)) for name in ("method", "route", "status", "model")}
@@ -126,7 +140,7 @@ def test_values_made_up_by_callers_are_no_labels(told):
 
 
 def test_a_job_and_its_end_are_counted(told):
-    found = samples(told)
+    found = samples(*told)
     assert found["docsmith_jobs_ended_total", 'outcome="completed"'] == 1
     assert found["docsmith_jobs_running", ""] == found["docsmith_oldest_job_seconds", ""] == 0
     assert (
@@ -140,12 +154,13 @@ def test_connections_over_the_limit_are_counted(tmp_path):
     settings = {"DOCSMITH_SERVER__MAX_CONNECTIONS": "16", "DOCSMITH_METRICS__PORT": str(port)}
     with service_in(tmp_path, settings) as service, ExitStack() as held:
         service.start()
-        host, own = service.url.removeprefix("http://").split(":")
+        one = service.each[0]
+        host, own = one.url.removeprefix("http://").split(":")
         for _ in range(16):
             connection = held.enter_context(closing(http.client.HTTPConnection(host, int(own), timeout=60)))
             connection.request("GET", "/healthz")
             assert connection.getresponse().read()
-        assert status(f"{service.url}/healthz") == 503
+        assert status(f"{one.url}/healthz") == 503
         found = samples(read(f"http://127.0.0.1:{port}/metrics"))
         assert found["docsmith_bounds_reached_total", 'bound="connections"'] == 1
 
@@ -153,8 +168,9 @@ def test_connections_over_the_limit_are_counted(tmp_path):
 def test_promtool_finds_nothing_to_complain_of(told):
     if shutil.which("promtool") is None:
         pytest.skip("asks promtool; install Debian's package prometheus to run it")
-    done = subprocess.run(["promtool", "check", "metrics"], input=told, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    for text in told:
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_they_take_a_token_and_a_port_of_their_own(tmp_path):

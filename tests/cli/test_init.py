@@ -25,6 +25,11 @@ def shown_expressions() -> list[str]:
     return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
+def test_dashboard_sums_nothing_that_each_instance_counts_of_all():
+    summed = [one for one in shown_expressions() if one.startswith("sum")]
+    assert [one for one in summed if "docsmith_jobs_" in one] == []
+
+
 def tool(name: str, reason: str) -> str:
     found = shutil.which(name)
     if found is None:

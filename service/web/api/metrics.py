@@ -159,7 +159,7 @@ class Metrics:
             self._delays.observe(max(0.0, loop.time() - due))
 
     async def follow(self) -> None:
-        """Count the events of the log from now on, until cancelled."""
+        """Count the events of the log from now on, until cancelled: those of all instances, at each of them."""
         async with aclosing(self._store.follow(after=await self._store.head())) as batches:
             async for events in batches:
                 for event in events:

@@ -241,8 +241,16 @@ async def test_service_that_refuses_ends_the_run_with_its_words(run, service):
     assert not await wrong.repeat()
     assert re.search(r"^::error title=Docsmith::.*\(unauthorized\): status 401$", wrong.log, re.MULTILINE)
     assert wrong.outputs["create"] == {}
-    for given in ({"project": "../x"}, {"key": 'a" \n url="x'}, {"url": "file:///etc/passwd"}):
+    for given in ({"project": "../x"}, {"key": 'a" \n url="x'}):
         assert not await run("Fix it", **given).repeat()
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "docs.example.com", ""])
+async def test_invalid_url_is_refused_without_a_request(run, url):
+    wrong = run("Fix it", url=url)
+    assert not await wrong.repeat()
+    assert "::error title=Docsmith::The input url is invalid" in wrong.log
+    assert "cannot be reached" not in wrong.log
 
 
 @pytest.fixture

@@ -54,4 +54,5 @@ refused() {
 }
 
 [[ ! ${DOCSMITH_KEY-} =~ ^[A-Za-z0-9_.-]+$ ]] || printf '::add-mask::%s\n' "$DOCSMITH_KEY" # another one is refused
+[[ ${DOCSMITH_URL-https://} =~ ^https?:// ]] || fail "The input url is invalid: it must begin with https:// or http://."
 [[ ${DOCSMITH_PROJECT-x} =~ ^[A-Za-z0-9_-]+$ ]] || fail "The project's id is empty or invalid: docsmith project list shows it."

@@ -129,8 +129,9 @@ def kill_replies(root: Path, rounds: int, chance: random.Random, count: Count) -
             "prefilled": _scripted("deepseek/deepseek-chat", address),
         }
         for at, (name, settings) in enumerate(models.items()):
-            with site(root / name, settings) as there:
-                _kill(there, rounds // 3 + (at < rounds % 3), chance, count)
+            if share := rounds // 3 + (at < rounds % 3):
+                with site(root / name, settings) as there:
+                    _kill(there, share, chance, count)
 
 
 def _scripted(model: str, address: str) -> dict[str, str]:

@@ -1,9 +1,13 @@
 """A whole job over real sockets, whose provider, git server or code host fails at each single request in turn, or is
 away for a while: always one commit on its branch, and one pull request.
+
+The slow tests let each request fail with one fault, in rotation, and each server be away for one time. With
+``EVERY_JOB_FAULT=1`` each request fails with every fault, and each server is away for every time: five times as long.
 """
 
 import asyncio
 import json
+import os
 import shutil
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -39,6 +43,8 @@ pytestmark = pytest.mark.skipif(GIT is None, reason="asks git itself; install gi
 
 TOKEN = "s3cret-t0ken"
 PATHS = {"gitea": "octo/guide.git", "gitlab": "group/sub/guide.git"}
+EVERY = os.environ.get("EVERY_JOB_FAULT", "0") != "0"
+MINUTES = {"git": 2, "model": 10, "code_host": 60}
 ENV = {"GUIDE_TOKEN": TOKEN, "MODEL_KEY": "sk-scripted"}
 
 
@@ -155,16 +161,24 @@ async def world(tmp_path, store, followed, request):
         yield world
 
 
-async def fail_at_each(world, part, fault, *, only=None):
+async def requests_of(world, part):
     proxy = getattr(world, part)
     proxy.requests.clear()
     await world.job()
-    asked = list(proxy.requests)
-    assert len(asked) >= 2
-    for at in range(len(asked)) if only is None else [asked.index(next(one for one in asked if only in one))]:
-        await proxy.fail(fault, at)
-        await world.job()
-        assert len(proxy.requests) >= at
+    assert len(proxy.requests) >= 2
+    return list(proxy.requests)
+
+
+async def fail_at(world, part, fault, at):
+    proxy = getattr(world, part)
+    await proxy.fail(fault, at)
+    await world.job()
+    assert len(proxy.requests) >= at
+
+
+def in_rotation(requests):
+    """Return pairs of a request and a fault, in which each of both is there at least once."""
+    return [(number % requests, FAULTS[number % len(FAULTS)]) for number in range(max(requests, len(FAULTS)))]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +193,8 @@ async def fail_at_each(world, part, fault, *, only=None):
     ],
 )
 async def test_job_outlasts_a_fault_at_a_telling_request(world, part, fault, only):
-    await fail_at_each(world, part, fault, only=only)
+    asked = await requests_of(world, part)
+    await fail_at(world, part, fault, asked.index(next(one for one in asked if only in one)))
 
 
 @pytest.mark.slow
@@ -188,14 +203,18 @@ async def test_job_outlasts_a_fault_at_a_telling_request(world, part, fault, onl
     [("gitea", "git"), ("gitea", "model"), ("gitea", "code_host"), ("gitlab", "code_host")],
     indirect=["world"],
 )
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_job_outlasts_a_fault_at_each_request(world, part, fault):
-    await fail_at_each(world, part, fault)
+async def test_job_outlasts_a_fault_at_each_request(world, part):
+    requests = len(await requests_of(world, part))
+    every = [(at, fault) for fault in FAULTS for at in range(requests)]
+    for at, fault in every if EVERY else in_rotation(requests):
+        await fail_at(world, part, fault, at)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["git", "model", "code_host"])
-@pytest.mark.parametrize("minutes", [2, 10, 60])
+@pytest.mark.parametrize(
+    ("part", "minutes"),
+    [(part, minutes) for part in MINUTES for minutes in MINUTES.values() if EVERY or minutes == MINUTES[part]],
+)
 async def test_job_outlasts_servers_that_are_away(world, part, minutes):
     until = world.clock.now() + timedelta(minutes=minutes)
     getattr(world, part).be_away(lambda: world.clock.now() < until)

@@ -89,7 +89,7 @@ async def make_project(store):
 
 async def events_until(store, tag, job_id="j"):
     found = []
-    async with asyncio.timeout(60), aclosing(store.subscribe(stream=f"job-{job_id}")) as events:
+    async with asyncio.timeout(180), aclosing(store.subscribe(stream=f"job-{job_id}")) as events:
         async for recorded in events:
             found += [event for _, event in decoded(JOBS, [recorded])]
             if recorded.type in (tag, "job-failed"):

@@ -45,13 +45,13 @@ def certificate(folder, name, hosts):
     return files
 
 
-@pytest.fixture
-def server(tmp_path):
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
     """The port of a server whose certificate is of 127.0.0.1, and names that authority."""
     cluster = new_cluster()
     cluster.make()
     port = free_port()
-    mine, key = certificate(tmp_path, "server", [x509.IPAddress(ip_address("127.0.0.1"))])
+    mine, key = certificate(tmp_path_factory.mktemp("server"), "server", [x509.IPAddress(ip_address("127.0.0.1"))])
     cluster.encrypt(mine, key, port)
     cluster.start()
     with closing(Connections.open(Address(f"{cluster.address}&port={port}"))) as connections:

@@ -1,12 +1,12 @@
 """Rules of the house that a machine can count; scripts/survey prints the figures."""
 
+import functools
 from collections import Counter
 from pathlib import Path
 
 from scripts.survey_run import broad_excepts, cycles, fence_detectors, imports, modules
 
 ROOT = Path(__file__).parent.parent
-FOUND = modules(ROOT)
 EDGES = {
     "eventstore/threads.py": 1,
     "service/adapters/models/litellm_model.py": 1,
@@ -22,13 +22,19 @@ EDGES = {
 """Clauses that catch everything, by module: each is where a process, a request, a job or a thread ends."""
 
 
+@functools.cache
+def found():
+    """Return the modules, read where a test runs: not by each process that collects the tests."""
+    return modules(ROOT)
+
+
 def test_no_modules_import_each_other():
-    assert cycles(imports(FOUND)) == []
+    assert cycles(imports(found())) == []
 
 
 def test_markdown_fences_are_looked_for_in_one_package():
-    assert {name for name in fence_detectors(FOUND) if not name.startswith("service/markup/")} == set()
+    assert {name for name in fence_detectors(found()) if not name.startswith("service/markup/")} == set()
 
 
 def test_every_broad_except_is_a_listed_edge():
-    assert Counter(place.rpartition(":")[0] for place in broad_excepts(FOUND)) == EDGES
+    assert Counter(place.rpartition(":")[0] for place in broad_excepts(found())) == EDGES

@@ -1,6 +1,5 @@
 """What the tools say, and how they are described to a model."""
 
-import jsonschema
 import pytest
 
 from service.agent.checks.links.links import Links
@@ -56,6 +55,8 @@ async def run(tool, /, index=None, files=FILES, **arguments):
 
 
 def test_schemas_are_whole_and_strict():
+    import jsonschema  # here: it takes seconds, which each process that collects the tests would wait for
+
     for tool in descriptions():
         jsonschema.Draft202012Validator.check_schema(tool.parameters)
         assert tool.parameters["additionalProperties"] is False

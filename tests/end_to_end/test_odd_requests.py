@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-from jsonschema import Draft202012Validator
 from yarl import URL
 
 from service.web.api.description.description import description
@@ -189,6 +188,8 @@ async def test_job_of_blank_messages_does_not_fit_the_description(http, service,
 
 def fits(path, body):
     """Whether the description takes a body."""
+    from jsonschema import Draft202012Validator  # it takes seconds, which each process that collects would wait for
+
     whole = description()
     schema = whole["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
     return Draft202012Validator({**schema, "components": whole["components"]}).is_valid(body)

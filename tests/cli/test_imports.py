@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from service.cli.main import COMMANDS
-from tests.service_process import PROGRAM, Service
+from tests.service_process import Service
 
 HEAVY = ("aiohttp", "dulwich", "eventstore", "jinja2", "litellm", "service.agent", "service.web", "service.workers")
 """Each takes from 50 ms to two seconds."""
@@ -41,13 +41,14 @@ def test_small_commands_import_nothing_that_serves(tmp_path, command):
     assert not modules.intersection(set(HEAVY) - {"eventstore"})
 
 
-def test_every_command_is_in_the_module_named_in_the_table():
+def test_every_command_is_in_the_module_named_in_the_table(tmp_path):
     for name, (place, does) in COMMANDS.items():
         module, _, attribute = place.partition(":")
         command = getattr(import_module(f"service.cli.{module}"), attribute)
         assert command.name == name
-        shown = subprocess.run([*PROGRAM, name, "--help"], capture_output=True, text=True, check=True).stdout
-        assert does[1:20] in " ".join(shown.split())
+        shown = Service(tmp_path / "data").run(name, "--help")
+        assert shown.returncode == 0
+        assert does[1:20] in " ".join(shown.stdout.split())
 
 
 def test_the_service_leaves_to_its_children_what_only_they_need():

@@ -1,5 +1,8 @@
 """What holds for all tests."""
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
@@ -20,6 +23,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("unhurried" if config.getoption("--slow") else "quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among what is collected, which stays: that took a third of the time of the collection."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

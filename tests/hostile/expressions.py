@@ -31,6 +31,8 @@ FUNCTIONS = {
     "subn": 4,
 }
 """Of ``re``, and which of their arguments, from 0, are the flags."""
+_USE = re.compile(rf"(?<![\w.])(\w+)\.({'|'.join(FUNCTIONS)})\b")
+"""A use of a name by one of these, or what looks like it in a text: no syntax tree of every file is needed for that."""
 
 
 class Expression(NamedTuple):
@@ -102,7 +104,11 @@ def _around(tree: ast.Module, call: ast.Call) -> str:
 
 @cache
 def _used_anywhere() -> dict[str, frozenset[str]]:
-    return _methods(ast.parse(file.read_text()) for file in ROOT.rglob("*.py"))
+    found: dict[str, set[str]] = {}
+    for file in ROOT.rglob("*.py"):
+        for name, method in _USE.findall(file.read_text()):
+            found.setdefault(name, set()).add(method)
+    return {name: frozenset(methods) for name, methods in found.items()}
 
 
 def _methods(trees: Iterable[ast.Module]) -> dict[str, frozenset[str]]:

@@ -14,6 +14,8 @@ LEAST_SECONDS = 0.02
 MOST_SECONDS = 4.0
 MOST_GROWTH = 3.0
 """Of the time for twice the size: 2 is linear, 4 is quadratic."""
+CLEARLY_LINEAR = 2.4
+"""A growth that needs no second measurement."""
 LARGEST = 1 << 17
 """What takes under ``LEAST_SECONDS`` at this size is not quadratic: that would take minutes."""
 
@@ -43,7 +45,7 @@ def growth(
     work: Callable[[T], object], sized: Callable[[int], T], *, first: int = 1000, largest: int = LARGEST
 ) -> float:
     """By how much more time twice the size takes, where the smaller one takes at least ``LEAST_SECONDS``: the median of
-    five. 1 for what is quicker than that at the largest size.
+    five where the first is not clearly linear. 1 for what is quicker than that at the largest size.
 
     Work with a bounded cost for each character looks quadratic until the bound is reached, and a busy machine is
     uneven, so the size grows until the growth is linear, or the work hangs.
@@ -53,9 +55,9 @@ def growth(
         one = sized(size)
         if seconds(work, one) >= LEAST_SECONDS:
             two = sized(2 * size)
-            found: list[float] = []
-            while len(found) < 5 and sum(each <= MOST_GROWTH for each in found) < 3:  # three of five decide
-                found.append(seconds(work, two) / max(seconds(work, one), 1e-9))
+            found = [seconds(work, two) / max(seconds(work, one), 1e-9)]
+            while found[0] > CLEARLY_LINEAR and len(found) < 5 and sum(each <= MOST_GROWTH for each in found) < 3:
+                found.append(seconds(work, two) / max(seconds(work, one), 1e-9))  # three of five decide
             worst = statistics.median(found)
             if worst <= MOST_GROWTH:
                 return worst

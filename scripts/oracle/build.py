@@ -31,8 +31,9 @@ def python_packages(work: Path, packages: tuple[str, ...]) -> Path:
     folder = (work / "packages").resolve()
     python, wanted = folder / "bin" / "python", folder / "installed"
     if not wanted.exists() or wanted.read_text() != " ".join(packages):
-        run([sys.executable, "-m", "venv", "--clear", folder], work)
-        run([python, "-m", "pip", "install", "--quiet", *packages], work)
+        run([sys.executable, "-m", "venv", "--clear", "--without-pip", folder], work)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+        run([*pip, "install", "--quiet", "--no-compile", *packages], work)
         wanted.write_text(" ".join(packages))
     return python
 

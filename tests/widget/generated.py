@@ -1,6 +1,6 @@
 """Documentation sites with the widget's tag, made by real generators: the tag is put where the manual says.
 
-The generators come from npm, PyPI and Debian, into the folder that ``scripts/generator-oracle`` keeps them in.
+The generators come from npm, PyPI and Debian, in the versions of ``scripts/generator-oracle``, without its plugins.
 """
 
 import re
@@ -16,7 +16,7 @@ from scripts.oracle.build import npm_packages, python_packages, run
 
 SOURCES = Path(__file__).parent / "generators"
 MANUAL = Path("service/manual/widget.md")
-PACKAGES = Path("build/generators").resolve()
+PACKAGES = Path("build/widget-generators").resolve()
 PAGES = ("index", "install", "retry")
 Installed = TypeVar("Installed")
 
@@ -76,12 +76,12 @@ def _docusaurus(site: Site) -> Path:
     site.put_tag("docusaurus.config.js", "// TAG")
     (site.folder / "package.json").write_text('{"name": "sample", "private": true}')
     (site.folder / "node_modules").symlink_to(packages)
-    run([packages / ".bin" / "docusaurus", "build"], site.folder)
+    run([packages / ".bin" / "docusaurus", "build", "--no-minify"], site.folder)
     return site.folder / "build"
 
 
 def _mkdocs(site: Site) -> Path:
-    python = site.installed(python_packages, mkdocs.PACKAGES)
+    python = site.installed(python_packages, mkdocs.PACKAGES[:2])
     site.add_docs("docs")
     (site.folder / "overrides").mkdir()
     (site.folder / "overrides" / "main.html").write_text(site.tag)
@@ -100,7 +100,7 @@ def _vitepress(site: Site) -> Path:
 
 
 def _sphinx(site: Site) -> Path:
-    python = site.installed(python_packages, sphinx.PACKAGES)
+    python = site.installed(python_packages, sphinx.PACKAGES[:2])
     site.add_docs(".")
     site.put_tag("conf.py", "# TAG")
     run([python, "-m", "sphinx", "-q", ".", "out"], site.folder)

@@ -12,14 +12,13 @@ import pytest
 from service.web.api.description.description import description
 from tests.end_to_end.talk import ask, question
 
-pytest.importorskip("openapi_python_client")
-
 NAME = "generated_docsmith_client"
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     """The modules of the client, by their names within it."""
+    pytest.importorskip("openapi_python_client")
     folder = tmp_path_factory.mktemp("client")
     (folder / "openapi.json").write_text(json.dumps(description()), encoding="utf-8")
     (folder / "settings.yml").write_text("post_hooks: []\n", encoding="utf-8")

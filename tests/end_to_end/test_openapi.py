@@ -15,7 +15,6 @@ from typing import get_args
 import msgspec
 import pytest
 from aiohttp import web
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import service.web
 from service.domain.jobs.decider import JobEvent
@@ -30,6 +29,8 @@ OPERATIONS_OF_THE_PAGE = [operation for tag in TAGS for operation in OPERATIONS 
 
 
 async def test_the_description_is_valid_and_says_what_programs_need(service, http):
+    from openapi_spec_validator import OpenAPIV31SpecValidator  # it takes seconds, for which each collection would wait
+
     async with http.get(service.url + "/openapi.json") as response:
         assert response.status == 200
         document = await response.json()

@@ -4,7 +4,7 @@
 """
 
 VAULT_FILE = "the vault is a database here, and has no file that could be moved away or put back"
-VERSION = "the log and the vault are databases here, without a file's version; tests/eventstore/postgres has the like"
+VERSION = "the log and the vault are databases here, without a file's version; test_schema_versions has the like"
 DISK = "the log is in PostgreSQL here, not on the disk that is full or read-only; test_log_away has the like"
 SUPERVISED = "a supervisor talks to one process, and these would share its socket"
 LOCK = "locks the file of the log against a start; in PostgreSQL a start waits for nobody"

@@ -82,6 +82,15 @@ def begun(
     return subprocess.Popen([*PROGRAM, *arguments], env=environment, stdout=stdout, stderr=stderr, text=True)
 
 
+def ran(arguments: Sequence[str], environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """The program that has ended, with its output."""
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        status = begun(arguments, environment=environment, stdout=stdout, stderr=stderr).wait(timeout=600)
+        stdout.seek(0)
+        stderr.seek(0)
+        return subprocess.CompletedProcess(arguments, status, stdout.read(), stderr.read())
+
+
 @dataclass
 class Service:
     """One data folder, and the process that serves it while it runs."""
@@ -107,13 +116,7 @@ class Service:
         return json.loads(done.stdout)
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [*arguments, "--data", str(self.data)]
-        with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-            process = begun(command, environment=self._environment(), stdout=stdout, stderr=stderr)
-            status = process.wait(timeout=600)
-            stdout.seek(0)
-            stderr.seek(0)
-            return subprocess.CompletedProcess(command, status, stdout.read(), stderr.read())
+        return ran([*arguments, "--data", str(self.data)], self._environment())
 
     def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True) -> None:
         """An organization, a project for the documentation, a key of each kind, an index.

@@ -1,6 +1,7 @@
 """The command line as operators and their scripts use it."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -14,7 +15,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.service_process import PROGRAM, Service, service_in, write_docs
+from tests.service_process import PROGRAM, Service, ran, service_in, write_docs
 
 
 @pytest.fixture(scope="module")
@@ -77,19 +78,19 @@ def test_wrong_usage_is_one_line_that_names_the_nearest_match(tmp_path, argument
 
 
 def test_help_and_common_options_may_come_first(tmp_path):
-    def ran(*arguments):
-        return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False)
+    def asked(*arguments):
+        return ran(arguments, os.environ)
 
-    assert ran("help", "key", "create").stdout == ran("key", "create", "--help").stdout != ""
-    assert ran("help").stdout == ran("--help").stdout
+    assert asked("help", "key", "create").stdout == asked("key", "create", "--help").stdout != ""
+    assert asked("help").stdout == asked("--help").stdout
     data = str(tmp_path / "data")
-    assert "id" in json.loads(ran("--json", "--data", data, "organization", "create", "--name", "Acme").stdout)
-    assert len(json.loads(ran(f"--data={data}", "organization", "list", "--json").stdout)["organizations"]) == 1
-    assert len(json.loads(ran("organization", "--data", data, "list", "--json").stdout)["organizations"]) == 1
-    last = ran("--data", "nowhere", "organization", "--data", "elsewhere", "list", "--data", data, "--json")
+    assert "id" in json.loads(asked("--json", "--data", data, "organization", "create", "--name", "Acme").stdout)
+    assert len(json.loads(asked(f"--data={data}", "organization", "list", "--json").stdout)["organizations"]) == 1
+    assert len(json.loads(asked("organization", "--data", data, "list", "--json").stdout)["organizations"]) == 1
+    last = asked("--data", "nowhere", "organization", "--data", "elsewhere", "list", "--data", data, "--json")
     assert len(json.loads(last.stdout)["organizations"]) == 1
-    assert json.loads(ran("--version", "--json").stdout) == {"version": version("docsmith")}
-    assert "--data" in ran("--data").stderr
+    assert json.loads(asked("--version", "--json").stdout) == {"version": version("docsmith")}
+    assert "--data" in asked("--data").stderr
 
 
 @pytest.mark.parametrize("command", [("project", "list"), ("key", "create", "--kind", "admin"), ("index", "kite")])

@@ -48,8 +48,10 @@ REPLIES_EACH = 2
 ONCE = ("committed", "branch-pushed", "pull-request-opened", "job-completed")
 """Events that each job has once."""
 STEP_PIECES, STEP_SECONDS = 5, 0.06
-RETURN_SECONDS = 180.0
-"""For a reader to get the rest of a reply, and for a job to end: leases and pauses included."""
+RETURN_SECONDS = float(os.environ.get("FAULTS_RETURN_SECONDS", "180"))
+"""For a reader to get the rest of a reply, and for a job to end: leases and pauses included. A machine with much other
+work takes longer.
+"""
 GIT_PATH = "octo/guide.git"
 TOKEN = "gt-s3cret-t0ken"
 MODELS = {

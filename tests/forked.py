@@ -93,9 +93,11 @@ def _main(arguments: list[str], environment: dict[str, str], folder: str, stdout
     os.environ.clear()
     os.environ.update(environment)
     sys.argv[:] = ["docsmith", *arguments]
-    from service.__main__ import main
+    from service import __main__ as program
 
+    # As there: the processes that it starts import the main module first, else with all that a script imports.
+    sys.modules["__main__"] = program
     try:
-        main()
+        program.main()
     finally:
         atexit._run_exitfuncs()  # as a Python of its own does: the last lines of the log are written then

@@ -62,7 +62,7 @@ async def test_who_only_reads_cannot_write_by_way_of_a_pooler(place):
     async with await place.open():
         pass
     reading = closing(Connections.open(Address(place.log), read_only=True))
-    with reading as connections, pytest.raises(StoreReadOnly, match="read-only"):
+    with reading as connections, pytest.raises(StoreReadOnly, match="read, and not written"):
         connections.fetch("UPDATE head SET position = 7 RETURNING 1")
 
 

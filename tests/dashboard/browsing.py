@@ -28,9 +28,12 @@ document.addEventListener("securitypolicyviolation", (event) => {
   window.noteViolation(`${location.pathname} ${event.violatedDirective}: ${event.blockedURI} ${event.sample}`);
 });
 """
-AXE = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations.map(
+AXE = """async (rules) => (await axe.run(document, { ...rules, resultTypes: ["violations"] })).violations.map(
   (found) => `${found.id}: ${found.help} ${found.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`
 )"""
+
+COLOR_RULES = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+"""Those of axe's rules on colors that it applies by default."""
 
 
 @dataclass
@@ -100,13 +103,13 @@ def page(browsing: Browsing) -> Iterator[object]:
 
 
 @pytest.fixture(scope="session")
-def axe() -> Callable[[object], list[str]]:
-    """What axe finds on a page; skips where the npm package cannot be installed."""
+def axe() -> Callable[..., list[str]]:
+    """What axe finds on a page, by all rules or by those on colors; skips where its npm package cannot be installed."""
     require_packages(FOLDER)
     source = (FOLDER / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
-    def found(page) -> list[str]:
+    def found(page, *, colors_only: bool = False) -> list[str]:
         page.evaluate(source)
-        return page.evaluate(AXE)
+        return page.evaluate(AXE, {"runOnly": COLOR_RULES} if colors_only else {})
 
     return found

@@ -63,7 +63,7 @@ async def test_standby_is_served_as_a_store_that_is_away(http, tmp_path, servers
         refused = await asyncio.to_thread(service.run, "organization", "create", "--name", "Late")
         assert (refused.returncode, "it is a standby of PostgreSQL" in refused.stderr) == (1, True), refused.stderr
         await asyncio.to_thread(standby.promote)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while (await status_of(http, service, "/readyz"))[0] != 200:
                 pass
         assert text_of(await ask(http, service, question("How are retries configured?")))
@@ -89,19 +89,19 @@ async def test_service_that_runs_reads_from_a_standby_until_it_is_promoted(http,
         assert text_of(await ask(http, service, question("How are retries configured?")))
         await asyncio.to_thread(standby.follow, first)
         await asyncio.to_thread(standby.start)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while await asyncio.to_thread(head_of, standby) != await asyncio.to_thread(head_of, first):
                 pass
         await asyncio.to_thread(first.kill)
         assert (await status_of(http, service, f"/v2/sites/{service.domain}", service.admin))[0] == 200
         async with http.post(message_url(service), json=question("How?"), headers=service.assistant) as response:
             assert (response.status, response.headers.get("Retry-After")) == (503, "5"), await response.text()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while (status := await status_of(http, service, "/readyz"))[0] == 200:
                 pass
         assert "standby" in status[1]
         await asyncio.to_thread(standby.promote)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while (await status_of(http, service, "/readyz"))[0] != 200:
                 pass
         assert text_of(await ask(http, service, question("How are retries configured?")))

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from eventstore import EventStore, EventStoreError, sign_checkpoint
-from service.domain.errors import Invalid, Unavailable
+from service.domain.errors import Invalid
 from service.integrity.checkpoints import (
     CHECKPOINTS,
     SignedCheckpoint,
@@ -18,7 +18,7 @@ from service.integrity.checkpoints import (
 )
 from service.integrity.continuity import LogLost, require_continuous
 from service.ports.shared.instances import Instances, Peer
-from service.ports.shared.internal_http import InternalHttp, InternalRequest
+from service.ports.shared.internal_http import InstanceUnreachable, InternalHttp, InternalRequest, ask_instance
 from service.ports.shared.shared_secrets import SharedSecrets
 from service.runtime.system import now
 
@@ -73,14 +73,15 @@ class LastCheckpoint:
 
 
 async def _asked(http: InternalHttp, peer: Peer) -> SignedCheckpoint | None:
+    asked, wanted = InternalRequest("GET", CHECKPOINT_PATH), SignedCheckpoint | None
     try:
-        async with asyncio.timeout(ANSWER_SECONDS), http.send(peer, InternalRequest("GET", CHECKPOINT_PATH)) as answer:
-            if answer.status != 200:
-                return None
-            return msgspec.json.decode(await answer.read(MAX_BYTES), type=SignedCheckpoint | None)
-    except (TimeoutError, Unavailable, msgspec.DecodeError) as error:
-        log.info("checkpoint not known", instance=peer.name, reason=str(error) or "it takes too long")
+        found: SignedCheckpoint | None = await ask_instance(
+            http, peer, asked, wanted, seconds=ANSWER_SECONDS, most=MAX_BYTES
+        )
+    except InstanceUnreachable as error:
+        log.info("checkpoint not known", instance=peer.name, reason=str(error))
         return None
+    return found
 
 
 class Checkpoints:

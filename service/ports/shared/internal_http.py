@@ -1,10 +1,11 @@
 """Requests from one instance of a log to another, which only they can make: see ``service.ports.shared.instances``."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
-from msgspec import Struct, field
+from msgspec import DecodeError, Struct, field, json
 
 from service.domain.errors import Unavailable
 from service.ports.shared.instances import Peer
@@ -50,3 +51,20 @@ class InternalHttp(Protocol):
 
         A request may have been carried out although it raises. No redirect is followed.
         """
+
+
+async def ask_instance(
+    http: InternalHttp, peer: Peer, request: InternalRequest, wanted: Any, *, seconds: float, most: int
+) -> Any:
+    """Return the JSON that another instance answers, as the type ``wanted``; None for a status other than 200.
+
+    Raises InstanceUnreachable, also where the answer takes longer than ``seconds``, has more than ``most`` bytes or is
+    of another type.
+    """
+    try:
+        async with asyncio.timeout(seconds), http.send(peer, request) as answer:
+            return json.decode(await answer.read(most), type=wanted) if answer.status == 200 else None
+    except TimeoutError:
+        raise InstanceUnreachable("it takes too long") from None
+    except DecodeError as error:
+        raise InstanceUnreachable(str(error)) from None

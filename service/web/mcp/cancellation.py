@@ -16,9 +16,8 @@ import structlog
 from aiohttp import web
 from msgspec import Struct
 
-from service.domain.errors import Unavailable
 from service.ports.shared.instances import Instances, Peer
-from service.ports.shared.internal_http import InternalHttp, InternalRequest
+from service.ports.shared.internal_http import InstanceUnreachable, InternalHttp, InternalRequest, ask_instance
 from service.wire.mcp.requests import RequestId
 
 log = structlog.get_logger()
@@ -28,6 +27,7 @@ T = TypeVar("T")
 CALLS_PATH = "/internal/calls"
 ANSWER_SECONDS = 2.0
 """For another instance to answer."""
+MAX_BYTES = 100
 
 
 class NamedCall(Struct, frozen=True):
@@ -98,10 +98,9 @@ async def _found(http: InternalHttp, peer: Peer, call: NamedCall) -> int:
     """Return how many calls that is at another instance, which cancels it if that is asked for."""
     asked = InternalRequest("POST", CALLS_PATH, body=msgspec.msgpack.encode(call))
     try:
-        async with asyncio.timeout(ANSWER_SECONDS), http.send(peer, asked) as answer:
-            return msgspec.json.decode(await answer.read(100), type=int) if answer.status == 200 else 0
-    except (TimeoutError, Unavailable, msgspec.DecodeError) as error:
-        log.info("calls are not known", instance=peer.name, reason=str(error) or "it takes too long")
+        return await ask_instance(http, peer, asked, int, seconds=ANSWER_SECONDS, most=MAX_BYTES) or 0
+    except InstanceUnreachable as error:
+        log.info("calls are not known", instance=peer.name, reason=str(error))
         return 0
 
 

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
 import structlog
 
 from eventstore import EventStore, execute, load
@@ -18,7 +17,7 @@ from service.domain.errors import Conflict, ServiceError, Unavailable, needs_roo
 from service.domain.projects.settings import CodeHostKind
 from service.domain.sites import Site, StartIndexing
 from service.ports.shared.instances import RENEW_SECONDS, Instances, Peer
-from service.ports.shared.internal_http import InternalHttp, InternalRequest
+from service.ports.shared.internal_http import InstanceUnreachable, InternalHttp, InternalRequest, ask_instance
 from service.retrieval.index.atomic_folder import building
 from service.retrieval.index.stored import FORMAT
 from service.retrieval.index.transfer import BadArchive, Unpacking
@@ -106,14 +105,13 @@ class SharedIndexing:
             return None
         asked = InternalRequest("GET", PROGRESS_PATH.format(domain=quote(domain, safe="")))
         try:
-            async with asyncio.timeout(PROGRESS_SECONDS), self._http.send(peer, asked) as answer:
-                if answer.status != 200:
-                    return None
-                return msgspec.json.decode(await answer.read(MAX_PROGRESS_BYTES), type=IndexingView | None)
-        except (TimeoutError, Unavailable, msgspec.DecodeError) as error:
-            reason = str(error) or "it takes too long"
-            log.info("progress of an indexing not known", domain=domain, instance=peer.name, reason=reason)
+            found: IndexingView | None = await ask_instance(
+                self._http, peer, asked, IndexingView | None, seconds=PROGRESS_SECONDS, most=MAX_PROGRESS_BYTES
+            )
+        except InstanceUnreachable as error:
+            log.info("progress of an indexing not known", domain=domain, instance=peer.name, reason=str(error))
             return None
+        return found
 
     async def fetch(self, domain: str, target: Path) -> bool:
         """Fetch the site's index into its folder, from the instance that built it or any other. Return False where none

@@ -16,6 +16,7 @@ import structlog
 
 from service.domain.errors import Unavailable
 from service.ports.shared.sessions import StoredSession
+from service.runtime.sqlite_files import open_write_ahead
 
 log = structlog.get_logger()
 
@@ -110,9 +111,8 @@ class SqliteSessions:
 
 def _opened(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    db = open_write_ahead(path)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA secure_delete = ON")  # rows say where people were
         db.execute(_TABLE)

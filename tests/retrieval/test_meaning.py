@@ -2,6 +2,9 @@
 
 import asyncio
 import math
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from operator import mul
 
 import pytest
@@ -185,6 +188,19 @@ def test_vectors_stay_with_the_content_and_go_with_it(tmp_path):
     assert vectors.add(bad) == list(bad)
     vectors.close()
     other.close()
+
+
+def test_vectors_wait_for_another_one_that_makes_their_file(tmp_path):
+    Vectors(tmp_path, "m").close()
+    (file,) = tmp_path.glob(".vectors-*.db")
+    file.unlink()
+    with closing(sqlite3.connect(file, isolation_level=None)) as other, ThreadPoolExecutor(1) as threads:
+        other.execute("BEGIN IMMEDIATE")
+        opening = threads.submit(Vectors, tmp_path, "m")
+        with suppress(TimeoutError):  # an error would come at once
+            opening.result(timeout=0.2)
+        other.execute("COMMIT")
+        opening.result().close()
 
 
 def test_vectors_of_another_length_replace_all_others(tmp_path):

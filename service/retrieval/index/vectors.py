@@ -7,12 +7,12 @@ few hundred of them and never all.
 
 import hashlib
 import re
-import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.retrieval.index.bit_vectors import cosine_with, dimensions, encode
+from service.runtime.sqlite_files import open_write_ahead
 
 READ_AT_ONCE = 500
 FORM = 2
@@ -37,15 +37,23 @@ class Vectors:
         name = f"{re.sub(r'[^A-Za-z0-9]+', '-', model)[:60]}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
         self._file = folder / f".vectors-{name}.db"
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):  # a vector that is lost is made again
-            self._db.execute(f"PRAGMA {pragma}")
-        if self._db.execute("PRAGMA user_version").fetchone() != (FORM,):
+        self._db = open_write_ahead(self._file)
+        try:
+            self._db.execute("PRAGMA synchronous = NORMAL")  # a vector that is lost is made again
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        if self._db.execute("PRAGMA user_version").fetchone() == (FORM,):
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        if self._db.execute("PRAGMA user_version").fetchone() != (FORM,):  # another one may have been as fast
             self._db.execute("DROP TABLE IF EXISTS vectors")
+            self._db.execute("CREATE TABLE vectors(hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
             self._db.execute(f"PRAGMA user_version = {FORM}")
-        self._db.execute(
-            "CREATE TABLE IF NOT EXISTS vectors(hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
-        )
+        self._db.execute("COMMIT")
 
     def close(self) -> None:
         with self._lock:

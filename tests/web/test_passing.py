@@ -8,14 +8,14 @@ from aiohttp import web
 
 from service.adapters.internal_http import AiohttpInternalHttp
 from service.domain.errors import Invalid, ServiceError
-from service.ports.shared.instances import Peer
+from service.ports.shared.instances import RENEW_SECONDS, Peer
 from service.ports.shared.internal_http import InternalRequest
 from service.runtime.hosted_place import HostedPlace
 from service.web.http.entrance import Entrance
 from service.web.http.internal import INTERNAL_ACCESS, InternalAccess
 from service.web.http.passing import receiving
 from service.web.http.passing.head import PASSED_PATH, Head, decoded, encoded
-from service.web.http.passing.sending import PassingOn
+from service.web.http.passing.sending import LOOKS, PassingOn
 from service.web.http.problems import BODY_SECONDS, json_response
 from tests.fakes.instances import FakeInstances
 from tests.fakes.internal_http import Answered, FakeInternalHttp
@@ -63,16 +63,25 @@ def pulse():
 
 
 @pytest.fixture
+def looks():
+    """Whatever happens between two looks for home."""
+    return []
+
+
+@pytest.fixture
 def body_seconds():
     return 60.0
 
 
 @pytest.fixture
-async def client(aiohttp_client, tmp_path, home, instances, pulse, body_seconds):
+async def client(aiohttp_client, tmp_path, home, instances, pulse, looks, body_seconds):
     place = HostedPlace(tmp_path, is_here=False)
 
-    async def sleep(_seconds):
-        await pulse.wait()
+    async def sleep(seconds):
+        if seconds < RENEW_SECONDS:
+            looks.pop(0)()
+        else:
+            await pulse.wait()
 
     async def merge(request):
         await request.read()
@@ -269,6 +278,26 @@ async def test_home_that_is_away_is_503_with_retry_after(client, instances, home
             assert (await response.json())["code"] == "home_away"
         if "home" in instances.peers:
             instances.end("home")
+
+
+async def test_home_that_was_not_seen_yet_is_waited_for(client, instances, home, looks):
+    instances.end("home")
+    looks += [lambda: None, lambda: instances.begin("other", "http://other", is_home=True)]
+    for _ in range(2):
+        async with client.get("/changes") as response:
+            assert (response.status, await response.read()) == (200, b"from home")
+    instances.end("other")
+    async with client.get("/changes") as response:
+        assert response.status == 503, "it is not waited for again"
+
+
+async def test_home_that_is_never_seen_is_waited_for_once(client, instances, looks):
+    instances.end("home")
+    looks += [lambda: None] * LOOKS
+    for _ in range(2):
+        async with client.get("/changes") as response:
+            assert (response.status, (await response.json())["code"]) == (503, "home_away")
+    assert looks == []
 
 
 async def test_home_that_ends_while_it_answers_is_given_up(client, instances, home, pulse):

@@ -25,6 +25,9 @@ log = structlog.get_logger()
 LONGEST_SECONDS = 4_000.0
 """For the answer to begin, and between two parts of it: longer than home takes for any request."""
 RETRY_SECONDS = 5.0
+LOOK_SECONDS = 0.25
+LOOKS = round((2 * RENEW_SECONDS + 1) / LOOK_SECONDS)
+"""For home to be seen by an instance that has just started: each of the two renews its lease, and the one reads it."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 KEPT_BY_ONE = "/operator/audit/verify"
 """The beginning of routes that show what runs in the memory of one instance: a check of the log."""
@@ -47,7 +50,7 @@ class HomeAway(Unavailable):
 
 
 class PassingOn:
-    """``sleep``: between two looks whether home is still alive."""
+    """``sleep``: between two looks whether home is there."""
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class PassingOn:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._instances, self._http, self._place, self._sleep = instances, http, place, sleep
+        self._looks = LOOKS
 
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer the request here, or have home answer it. Raises HomeAway."""
@@ -79,11 +83,17 @@ class PassingOn:
                     raise
         return await self._pass_on(request, _whole(await _read(request)))
 
-    def _home(self) -> Peer:
-        home = next((peer for peer in self._instances.others() if peer.is_home and peer.url), None)
-        if home is None:
-            raise HomeAway
-        return home
+    async def _home(self) -> Peer:
+        """Return home, which is waited for only until it was first seen. Raises HomeAway."""
+        while True:
+            home = next((peer for peer in self._instances.others() if peer.is_home and peer.url), None)
+            if home is not None:
+                self._looks = 0
+                return home
+            if self._looks <= 0:
+                raise HomeAway
+            self._looks -= 1
+            await self._sleep(LOOK_SECONDS)
 
     def _keeper_of(self, request: web.Request, route: str) -> Peer | None:
         """Return the other instance whose memory has what the request asks for; None where any will do, or this one."""
@@ -107,7 +117,7 @@ class PassingOn:
         self, request: web.Request, body: AsyncIterator[bytes], keeper: Peer | None = None
     ) -> web.StreamResponse:
         """Have home answer, or the given one."""
-        home, sent = keeper or self._home(), _Sent(encoded(Head.of(request, request[REQUEST_ID])), body)
+        home, sent = keeper or await self._home(), _Sent(encoded(Head.of(request, request[REQUEST_ID])), body)
         asked = InternalRequest(request.method, PASSED_PATH, body=sent.parts(), silent_seconds=LONGEST_SECONDS)
         answered: web.StreamResponse | None = None
         try:

@@ -1,6 +1,6 @@
 """A language model: messages in; text and tool calls out, as they come."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
@@ -131,6 +131,10 @@ class ModelRequest(Struct, frozen=True):
     output_schema: OutputSchema | None = None
     reports_waits: bool = False
     """Whether the reply has a ``ModelWaiting`` before each wait that a person would notice."""
+    before_retry: Callable[[], Awaitable[None]] | None = None
+    """Awaited before a provider is asked again, or the next one is asked, after a failure; what it raises ends the
+    reply. A call is paid for, and minutes may have passed.
+    """
     on_usage: Callable[[Usage], None] | None = None
     """Called when the reply is closed before its end, with what it has used, where the provider has said so by then."""
     on_text: Callable[[str], bool] | None = None

@@ -15,7 +15,16 @@ from msgspec.structs import replace
 from service.adapters.models.errors import Retries
 from service.adapters.models.litellm_model import LitellmModel
 from service.adapters.models.model_settings import ModelSettings
-from service.domain.errors import Forbidden, Invalid, NotFound, QuotaUsedUp, RateLimited, ServiceError, Unavailable
+from service.domain.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    QuotaUsedUp,
+    RateLimited,
+    ServiceError,
+    Unavailable,
+)
 from service.domain.model import ToolCall
 from service.ports.model import (
     AssistantMessage,
@@ -455,6 +464,18 @@ async def test_waits_are_reported_to_a_caller_that_shows_them(provider, model, w
     found = [chunk async for chunk in model.reply(replace(REQUEST, reports_waits=True))]
     assert waits.seconds == [7.0, 1.0, 0.5]
     assert found[:3] == [ModelWaiting(7.0), ModelWaiting(1.0), ModelText("ok")]
+
+
+@pytest.mark.parametrize("way", OURS, indirect=True)
+async def test_provider_is_not_asked_again_where_that_is_refused(provider, model, waits):
+    async def refuse():
+        assert waits.seconds == [7.0]
+        raise Conflict("It is another one's by now.")
+
+    provider.will_fail(429, "rate_limit_error", headers={"retry-after": "7"})
+    with pytest.raises(Conflict):
+        await reply(model, replace(REQUEST, before_retry=refuse))
+    assert len(provider.asked) == 1
 
 
 async def test_wait_beyond_the_retry_bound_is_not_begun(provider, model, waits):

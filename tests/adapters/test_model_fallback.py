@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from service.adapters.models.fallback import AVOIDED_SECONDS, FallbackModel
-from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
+from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.ports.model import ModelRequest, ModelWaiting, UserMessage
 from tests.contracts.model import chunks_of
 from tests.fakes.model import FakeModel, Says
@@ -76,6 +76,16 @@ async def test_model_that_only_waited_has_not_begun(clock):
     model, _, _ = pair(clock, [Says(waits=3.0, breaks_off=Unavailable("down"))], [Says("Here.")])
     waiting, *_, end = await chunks_of(model, replace(REQUEST, reports_waits=True))
     assert (waiting, end.model) == (ModelWaiting(3.0), "second/model")
+
+
+async def test_next_model_is_not_asked_where_that_is_refused(clock):
+    async def refuse():
+        raise Conflict("It is another one's by now.")
+
+    model, first, second = pair(clock, [Unavailable("down")], [Says("Here.")])
+    with pytest.raises(Conflict):
+        await chunks_of(model, replace(REQUEST, before_retry=refuse))
+    assert (len(first.requests), second.requests) == (1, [])
 
 
 async def test_failed_model_comes_last_for_a_while_then_first_again(clock):

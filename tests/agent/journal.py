@@ -1,5 +1,6 @@
 """A job's log in memory: commands are decided and folded as the event store does it."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from service.agent.loop.budgets import Budgets
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.loop import work
 from service.agent.publishing import publish
+from service.domain.errors import Conflict
 from service.domain.jobs.decider import (
     Absent,
     AddMessage,
@@ -51,6 +53,8 @@ class Journal:
         self.dies_after_keeping = False
         self.steps_forward = timedelta()
         """How far the clock is set forward at each look, beside the second that passes."""
+        self.is_held: Callable[[], bool] | None = None
+        """Whether the job is still ours; None: always."""
         self._seconds = 0
         self._set_forward = timedelta()
         told = tuple(m if isinstance(m, Message) else Message("user", m) for m in messages)
@@ -85,7 +89,8 @@ class Journal:
         return self.state
 
     async def confirm(self) -> None:
-        pass
+        if self.is_held is not None and not self.is_held():
+            raise Conflict("Another instance runs it by now.", code="not_held")
 
     def replayed(self) -> Job:
         state: Job = Absent()

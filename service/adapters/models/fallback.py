@@ -47,6 +47,8 @@ class FallbackModel:
         errors: list[ServiceError] = []
         for at in self._order():
             has_begun = False
+            if errors and request.before_retry is not None:
+                await request.before_retry()
             try:
                 async with open_reply(self._models[at], request) as chunks:
                     async for chunk in chunks:

@@ -225,6 +225,8 @@ class LitellmModel:
             if request.reports_waits and wait >= NOTICED_SECONDS:
                 yield ModelWaiting(wait)
             await self._sleep(wait)
+            if request.before_retry is not None:
+                await request.before_retry()
 
     def _may_be_refused_for_prefill(self, request: ModelRequest, error: ServiceError) -> bool:
         is_prefilled = request.continuation is not None and self._facts is not None and self._facts.takes_prefill

@@ -82,7 +82,7 @@ def kind_of(request: ModelRequest, *more: str) -> bytes | None:
 
 def rehearsals_of(request: ModelRequest) -> tuple[ModelRequest, ModelRequest]:
     """Return the request twice, with other texts."""
-    bare = replace(request, grounding=None, reports_waits=False, on_usage=None, on_text=None)
+    bare = replace(request, grounding=None, reports_waits=False, before_retry=None, on_usage=None, on_text=None)
     one, other = (
         replace(bare, messages=tuple(map(_with_text, request.messages, _texts(word, len(request.messages)))))
         for word in _WORDS

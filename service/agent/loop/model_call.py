@@ -40,14 +40,11 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
     sizes: list[int] = []
 
     async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
-        request = await asyncio.to_thread(_request, state, repository, budget)
+        request = await asyncio.to_thread(_request, state, context, repository, budget)
         size = window.size(request.messages)
         if not sizes or size < sizes[-1]:
             sizes.append(size)
-            await context.recorder.confirm()
-            with depending_on("model"):
-                whole = await _whole_reply(context.model, request, context.on_text)
-            yield whole
+            yield await _whole_reply(context, request)
 
     budget = context_budget(window_tokens, context.budgets.reply_tokens, shrink_level)
     halvings = 0 if window_tokens is None else 1
@@ -79,24 +76,25 @@ _TOO_LONG = (
 )
 
 
-def _request(state: Running, repository: str, budget: ContextBudget) -> ModelRequest:
+def _request(state: Running, context: JobContext, repository: str, budget: ContextBudget) -> ModelRequest:
     told = conversation.messages(state.request, state.work, repository, window.prompt_bytes(budget))
-    return ModelRequest(told, descriptions(), max_output_tokens=budget.reply_tokens)
+    confirm = context.recorder.confirm
+    return ModelRequest(told, descriptions(), max_output_tokens=budget.reply_tokens, before_retry=confirm)
 
 
-async def _whole_reply(
-    model: Model, request: ModelRequest, on_text: Callable[[str], None] | None
-) -> tuple[str, ModelEnd]:
+async def _whole_reply(context: JobContext, request: ModelRequest) -> tuple[str, ModelEnd]:
     """A reply to its end. Before its first chunk the port tries again itself; after that we do, a few times."""
     for left in range(MAX_ASKED_AGAIN, -1, -1):
         text: list[str] = []
+        await context.recorder.confirm()  # each time: this process may have been paused in a reply
         try:
-            end = await _reply(model, request, text, on_text)
+            with depending_on("model"):
+                end = await _reply(context.model, request, text, context.on_text)
         except Unavailable as error:
             if not text or not left or error.code == _TOO_LONG_A_REPLY:
                 raise
-            if on_text is not None:
-                on_text(ASKED_AGAIN)
+            if context.on_text is not None:
+                context.on_text(ASKED_AGAIN)
         else:
             return "".join(text), end
     raise AssertionError

@@ -1,6 +1,12 @@
 """Readers of Markdown that several threads may use at once."""
 
 from markdown_it import MarkdownIt
+from markdown_it.common.normalize_url import normalizeLink, normalizeLinkText
+
+# mdurl's two tables of characters are put in place before they are filled, too: a second thread that comes at that
+# moment reads a wrong address, or fails. They are made while this module is imported, which other threads wait for.
+for make_table in (normalizeLink, normalizeLinkText):
+    make_table("/")
 
 
 def prepared(parser: MarkdownIt) -> MarkdownIt:

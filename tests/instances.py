@@ -115,8 +115,8 @@ class Instances(Service):
     def _member(self, number: int) -> Service:
         folder = self.data if number == 1 else self.data.with_name(f"{self.data.name}-{number}")
         member = Service(folder, {}, log_file=self._log_file.with_name(f"{self._log_file.stem}-{number}.log"))
-        if number == 1 and hasattr(Settings(), "instances"):
-            member.environment["DOCSMITH_INSTANCES__HOME"] = "true"
+        if hasattr(Settings(), "instances"):
+            member.environment["DOCSMITH_INSTANCES__HOME"] = "true" if number == 1 else "false"
         return member
 
     @property

@@ -82,7 +82,8 @@ async def test_damaged_index_is_reported_and_rebuilt(http, own, tmp_path):
         content[len(content) // 2] ^= 0xFF
         file.write_bytes(content)
     hosted = own.data / "hosted" / f"{own.project_id}.git"
-    hosted.rename(tmp_path / "away")  # nothing to make it from
+    hosted.rename(tmp_path / "away")  # nothing to make it from, nor to make a repository from again
+    (tmp_path / "docs").rename(tmp_path / "docs-away")
     await asyncio.to_thread(own.start)
     for one in own.each:
         status, reasons = await readiness(http, one)
@@ -91,8 +92,9 @@ async def test_damaged_index_is_reported_and_rebuilt(http, own, tmp_path):
         status, told = await search(http, own)
         assert (status, told["code"]) == (503, "index_broken")
 
-    (tmp_path / "away").rename(hosted)
     own.stop()
+    (tmp_path / "away").rename(hosted)
+    (tmp_path / "docs-away").rename(tmp_path / "docs")
     await asyncio.to_thread(own.start)  # nobody asks for an index
 
     for one in own.each:

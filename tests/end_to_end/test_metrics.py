@@ -131,7 +131,7 @@ def test_values_made_up_by_callers_are_no_labels(told):
     assert 'route="unknown",status="404"' in told
     labels = {name: set(re.findall(rf'\b{name}="([^"]*)"', told)) for name in ("method", "route", "status", "model")}
     assert labels["method"] <= METHODS | {"other"}
-    assert labels["status"] <= {"200", "201", "202", "400", "401", "403", "404", "405"}
+    assert labels["status"] <= {"200", "201", "202", "400", "401", "403", "404", "405", "503"}
     assert labels["model"] == {"builtin/extractive", "builtin/editor"}
     among = {route for route in labels["route"] if route.startswith("/internal/")}
     """Routes by which instances ask each other, where there are several."""

@@ -1,9 +1,11 @@
 """DulwichDocs keeps the contract over every way to a repository, and stays calm before hostile ones."""
 
 import asyncio
+import os
 import shutil
 import stat
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from service.adapters.git.import_repository import import_repository
 from service.adapters.git.listings import Listings
 from service.adapters.git.objects import MAX_BLOB_BYTES
 from service.adapters.git.remote.remotes import Remote
-from service.adapters.git.repositories import branch_commit, commit_of, locked, opened
+from service.adapters.git.repositories import STALE_SECONDS, branch_commit, commit_of, locked, opened
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source
@@ -347,19 +349,36 @@ class TestManyJobs:
         left = [objects / "tmp_objdir-incoming-x", objects / "0a" / "tmp_obj_y", objects / "pack" / "tmp_pack_z"]
         for file in left[1:]:
             file.touch()
+        os.utime(left[1], (time.time() - STALE_SECONDS - 60,) * 2)
         await HostedCodeHost(data, base_url=lambda: "http://x").recover()
         assert not [path for path in left if path.exists()]
         assert (await DulwichDocs(data, env={}).fetch(LOCAL)).base_commit
 
     def test_unfinished_objects_are_removed_from_an_idle_clone(self, tmp_path):
-        left = tmp_path / "repos" / "p.git" / "objects" / "0a" / "tmp_obj_x"
-        left.parent.mkdir(parents=True)
-        left.touch()
+        objects = tmp_path / "repos" / "p.git" / "objects"
+        left = [objects / "pack" / "tmp_pack_x", objects / "pack" / "tmpabc.pack", objects / "tmp_pack_y"]
+        left[0].parent.mkdir(parents=True)
+        for file in left:
+            file.touch()
         with locked(tmp_path / "repos" / ".p.git.lock"):
             clear_clone(tmp_path / "repos" / "p.git")
-            assert left.exists()
+            assert all(file.exists() for file in left)
         clear_clone(tmp_path / "repos" / "p.git")
-        assert not left.exists()
+        assert not any(file.exists() for file in left)
+
+    async def test_object_that_another_job_is_writing_stays(self, taken_in, tmp_path):
+        data = shutil.copytree(taken_in, tmp_path / "data")
+        docs = DulwichDocs(data, env={})
+        elsewhere = Source("p2", str(data / "hosted" / "p1.git"), "main", "", "gitea")
+        await docs.fetch(elsewhere)
+        folder = data / "repos" / "p2.git" / "objects" / "0a"
+        folder.mkdir(exist_ok=True)
+        written, left = folder / "tmp_obj_x", folder / "tmp_obj_y"
+        written.touch()
+        left.touch()
+        os.utime(left, (time.time() - STALE_SECONDS - 60,) * 2)
+        await docs.fetch(elsewhere)
+        assert (written.exists(), left.exists()) == (True, False)
 
 
 class TestHostileRepositories:

@@ -28,7 +28,9 @@ FETCHED = b"refs/remotes/origin/"
 
 
 STALE_SECONDS = 60.0
-"""After which a ref's lock counts as that of a killed process: none is held for longer than a moment."""
+"""After which a ref's lock, or the file of a single object, counts as that of a killed process: none is needed for
+longer than a moment.
+"""
 ABANDONED_SECONDS = 7_200.0
 """After which the files of unfinished work count as a killed process's; twice what the longest work may take."""
 
@@ -208,14 +210,20 @@ def forget_unfinished(path: Path) -> None:
 
 def forget_killed_work(path: Path) -> None:
     """Remove what a killed process left in a repository: git's lock files, and objects that were not complete. Call it
-    when no process can be at work in there.
+    when no process can be at work in there, but for threads and processes that add single objects, which takes no lock:
+    the file of one counts as a killed process's after a minute.
     """
     objects = path / "objects"
     for left in objects.glob("tmp_objdir-incoming-*"):
         shutil.rmtree(left, ignore_errors=True)
-    files = (path.glob("*.lock"), (path / "refs").glob("**/*.lock"), objects.glob("*/tmp_*"))
+    packs = (objects.glob("tmp_pack_*"), (objects / "pack").glob("tmp*"))  # where the library begins them
+    files = (path.glob("*.lock"), (path / "refs").glob("**/*.lock"), *packs)
     for left in itertools.chain(*files):
         left.unlink(missing_ok=True)
+    if single := list(objects.glob("??/tmp_*")):
+        stale = _time_there(path) - STALE_SECONDS
+        for left in single:
+            _remove_older(left, stale)
 
 
 def forget_old_work(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Several instances of the service that share a log in PostgreSQL, behind a round robin; to a test they are one."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -80,6 +81,7 @@ class Instances(Service):
         self.cli("store", "copy", str(self.data), "env:DOCSMITH_STORE", "--move")
 
     def move(self, stores: Mapping[str, str]) -> None:
+        shutil.rmtree(self.data / "moved")  # what the first move has put aside
         self.cli("store", "copy", "env:DOCSMITH_STORE", str(self.data), "--move")
         self.stores = dict(stores)
         self.cli("store", "copy", str(self.data), "env:DOCSMITH_STORE", "--move")

@@ -289,7 +289,7 @@ async def send_malformed(
     service: Service, *, number: int, seed: int, at_once: int = 16
 ) -> tuple[Counter[str], list[bytes]]:
     """Send so many requests; return how often each status came, and the requests that got a 5xx other than 503."""
-    port = int(service.url.rpartition(":")[2])
+    port = int(service.each[0].url.rpartition(":")[2])  # a proxy between would wait for the rest of what is cut off
     counts: Counter[str] = Counter()
     wrong: list[bytes] = []
     requests = requests_of(service, seed)

@@ -34,6 +34,8 @@ LIMITS = (
     "address_searches_minute",
 )  # fmt: skip
 BETWEEN_SECONDS = 2.0
+CADDY_DRAIN_SECONDS = 15.0
+"""Caddy does not report what it has noticed, so its checks need their time."""
 LONG_DRAIN_SECONDS = 3600.0
 
 
@@ -147,12 +149,18 @@ async def drain_until_idle(member: Service, proxy: Proxy, upstream: Upstream) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=2, help="replacements of each instance (default: %(default)s)")
-    parser.add_argument("--drain", type=float, help="drain_seconds (default: until the instance has nothing to answer)")
+    parser.add_argument(
+        "--drain",
+        type=float,
+        help=f"drain_seconds (default: until the instance has nothing to answer; with --caddy, {CADDY_DRAIN_SECONDS:g})",
+    )
     parser.add_argument(
         "--caddy", action="store_true", help="load through Caddy, as docsmith init --compose sets it up"
     )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.caddy and options.drain is None:
+        options.drain = CADDY_DRAIN_SECONDS
     with tempfile.TemporaryDirectory(prefix="docsmith-rolling-") as folder:
         rolling = upgrade(Path(folder), rounds=options.rounds, drain_seconds=options.drain, uses_caddy=options.caddy)
         found = asyncio.run(rolling)

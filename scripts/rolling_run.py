@@ -152,7 +152,7 @@ def main() -> int:
     parser.add_argument(
         "--drain",
         type=float,
-        help=f"drain_seconds (default: until the instance has nothing to answer; with --caddy, {CADDY_DRAIN_SECONDS:g})",
+        help=f"drain_seconds (default: until the instance has nothing to answer, {CADDY_DRAIN_SECONDS:g} with --caddy)",
     )
     parser.add_argument(
         "--caddy", action="store_true", help="load through Caddy, as docsmith init --compose sets it up"

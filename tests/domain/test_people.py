@@ -84,6 +84,22 @@ def test_operator_flag_changes_once():
         when([], SetOperator(True, NOW))
 
 
+def test_new_rights_end_the_link_with_the_sessions():
+    history = [ADDED, SignedIn("s", "passkey", NOW), LINK]
+    ended = [SignedOut("s", SOON), SignInLinkMade("", SOON, SOON)]
+    assert when(history, SetOperator(True, SOON, ends_sessions=True)) == [*ended, OperatorGiven(SOON)]
+    with pytest.raises(Unauthorized):
+        when([*history, *ended], with_link(SOON))
+    assert when([*history, *ended], SetOperator(False, SOON, ends_sessions=True)) == []
+
+
+def test_role_is_changed_of_members_alone():
+    with pytest.raises(NotFound):
+        members.decide(GiveRole("eve", "editor", NOW, is_member=True), OWNER_AND_VIEWER)
+    given = members.decide(GiveRole("ben", "editor", NOW, is_member=True), OWNER_AND_VIEWER)
+    assert given == [RoleGiven("ben", "editor", NOW)]
+
+
 def test_person_is_added_with_small_letters():
     added = when([], AddPerson(" Ada@Example.COM ", " Ada ", NOW, is_operator=True))
     assert added == [ADDED, OperatorGiven(NOW)]

@@ -284,6 +284,7 @@ async def test_account_that_is_opened_further_signs_in_again(here, gains):
     """An owner of the organization could have made a link to it, and added a passkey."""
     person_id = await here.person()
     begun = await here.signed_in(person_id)
+    owners_link = await make_members_link(here.store, here.views, here.organization_id, person_id, ACTOR)
     passkey = NewPasskey("one", "key", 0)
     await add_passkey(here.store, person_id, passkey, "Key", ACTOR)
     beta = await create_organization(here.store, "Beta", ACTOR)
@@ -299,6 +300,9 @@ async def test_account_that_is_opened_further_signs_in_again(here, gains):
     await here.sessions.settle()
     assert here.sessions.find(begun.token) is None
     assert await known_credentials(here.store, person_id) == Credentials()
+    with pytest.raises(Unauthorized) as refused:
+        await here.exchange(owners_link)
+    assert refused.value.code == "link_not_valid"
     more = NewPerson("ada@example.com", "", here.organization_id, "editor", is_operator=True)
     await add_passkey(here.store, person_id, passkey, "Key", ACTOR)
     assert not (await add_person(here.store, here.views, more, ACTOR)).signs_in_again
@@ -324,6 +328,32 @@ async def test_owner_gets_no_link_of_whom_has_more_rights(here):
     with pytest.raises(Forbidden) as refused:
         await make_members_link(here.store, here.views, here.organization_id, person_id, ACTOR)
     assert refused.value.code == "person_of_others"
+
+
+class OpenedMeanwhile:
+    """A store in which the terminal gives a person more rights just before their next link is recorded."""
+
+    def __init__(self, here, person_id):
+        self._here, self._person_id = here, person_id
+
+    def __getattr__(self, name):
+        return getattr(self._here.store, name)
+
+    async def append(self, stream, events, *, expected_version):
+        if self._person_id and events[0].type == "sign-in-link-made":
+            self._person_id = ""
+            await add_person(self._here.store, self._here.views, NewPerson("ada@example.com", is_operator=True), ACTOR)
+        return await self._here.store.append(stream, events, expected_version=expected_version)
+
+
+async def test_owner_gets_no_link_of_whom_gains_rights_meanwhile(here):
+    person_id = await here.person()
+    store = OpenedMeanwhile(here, person_id)
+    with pytest.raises(Forbidden) as refused:
+        await make_members_link(store, here.views, here.organization_id, person_id, ACTOR)
+    assert refused.value.code == "person_of_others"
+    made = [event.type for event in await here.store.read_stream(f"person-{person_id}")]
+    assert made.count("sign-in-link-made") == 2  # the second one ends the first
 
 
 async def test_email_is_added_once_to_an_organization(here):

@@ -12,6 +12,7 @@ from service.domain.access.credentials import ForgetCredentials
 from service.domain.access.members import NOT_A_MEMBER, PERSON_NOT_FOUND, GiveRole, RemoveRole, Role
 from service.domain.access.people import (
     AddPerson,
+    EndSignInLink,
     MakeSignInLink,
     RenamePerson,
     SetOperator,
@@ -142,10 +143,7 @@ async def person_meant(views: Views, new: NewPerson, email: str) -> PersonView |
 
 async def change_role(store: EventStore, organization_id: str, person_id: str, role: Role, metadata: Metadata) -> int:
     """Give someone of an organization another role. Raises NotFound, and Conflict ``last_owner``."""
-    members = await load(store, MEMBERS, organization_id)
-    if person_id not in members.state.roles:
-        raise NotFound(NOT_A_MEMBER, code=PERSON_NOT_FOUND)
-    change = GiveRole(person_id, role, now())
+    change = GiveRole(person_id, role, now(), is_member=True)
     return (await execute(store, MEMBERS, organization_id, change, metadata=metadata)).position
 
 
@@ -193,10 +191,23 @@ async def make_members_link(
 ) -> str:
     """Return the secret of a sign-in link that an organization's owner hands on.
 
-    It opens everything that the person may do. So an owner gets none for someone who has rights elsewhere.
+    It opens everything that the person may do. So an owner gets none for someone who has rights elsewhere, also where
+    they were given while the link was made.
 
     Raises NotFound, and Forbidden ``person_of_others``.
     """
+    await _require_of_one(views, organization_id, person_id)
+    link = await make_link(store, person_id, metadata)
+    try:
+        await _require_of_one(views, organization_id, person_id)
+    except (NotFound, Forbidden):
+        await execute(store, PEOPLE, person_id, EndSignInLink(now()), metadata=metadata)
+        raise
+    return link
+
+
+async def _require_of_one(views: Views, organization_id: str, person_id: str) -> None:
+    """Raise NotFound, or Forbidden ``person_of_others``."""
     await views.catch_up()
     person = await get_person(views, person_id)
     if person is None or all(one.organization_id != organization_id for one in person.roles):
@@ -207,7 +218,6 @@ async def make_members_link(
             f"docsmith login --person {person.email}",
             code="person_of_others",
         )
-    return await make_link(store, person_id, metadata)
 
 
 def is_of_one(person: PersonView) -> bool:

@@ -46,6 +46,8 @@ class GiveRole(Struct, frozen=True):
     person_id: str
     role: Role
     now: datetime
+    is_member: bool = False
+    """Whether the person must have a role already."""
 
 
 class RemoveRole(Struct, frozen=True):
@@ -66,6 +68,8 @@ def decide(command: MemberCommand, members: Members) -> list[MemberEvent]:
     roles = members.roles
     match command:
         case GiveRole(person_id=person_id, role=role, now=now):
+            if command.is_member and person_id not in roles:
+                raise NotFound(NOT_A_MEMBER, code=PERSON_NOT_FOUND)
             if roles.get(person_id) == role:
                 return []
             if person_id not in roles and len(roles) >= MAX_MEMBERS:

@@ -92,10 +92,15 @@ class SetOperator(Struct, frozen=True):
     is_operator: bool
     now: datetime
     ends_sessions: bool = False
+    """The sign-in link that can be used ends, too."""
 
 
 class MakeSignInLink(Struct, frozen=True):
     digest: str
+    now: datetime
+
+
+class EndSignInLink(Struct, frozen=True):
     now: datetime
 
 
@@ -112,7 +117,7 @@ class SignOut(Struct, frozen=True):
     now: datetime
 
 
-PersonCommand = AddPerson | RenamePerson | SetOperator | MakeSignInLink | SignIn | SignOut
+PersonCommand = AddPerson | RenamePerson | SetOperator | MakeSignInLink | EndSignInLink | SignIn | SignOut
 
 
 class Absent(Struct, frozen=True):
@@ -149,12 +154,14 @@ def decide(command: PersonCommand, state: PersonState) -> list[PersonEvent]:
             name = checked_name(name)
             return [PersonRenamed(name, now)] if name != state.name else []
         case SetOperator(is_operator=is_operator, now=now), Person():
-            ended = [SignedOut(one, now) for one in state.sessions] if command.ends_sessions else []
+            changed = _ended(state, now) if command.ends_sessions else []
             if is_operator == state.is_operator:
-                return [*ended]
-            return [*ended, OperatorGiven(now) if is_operator else OperatorRemoved(now)]
+                return changed
+            return [*changed, OperatorGiven(now) if is_operator else OperatorRemoved(now)]
         case MakeSignInLink(digest=digest, now=now), Person():
             return [SignInLinkMade(digest, now, now + LINK_LIFETIME)]
+        case EndSignInLink(now=now), Person():
+            return _without_link(state, now)
         case SignIn() as wanted, Person():
             if wanted.session_id in state.sessions:
                 return []
@@ -165,6 +172,15 @@ def decide(command: PersonCommand, state: PersonState) -> list[PersonEvent]:
             return [SignedOut(session_id, now)] if session_id in state.sessions else []
         case _:
             raise AssertionError(command)
+
+
+def _ended(person: Person, now: datetime) -> list[PersonEvent]:
+    """Return the events that end each session and the link that can be used."""
+    return [*(SignedOut(one, now) for one in person.sessions), *_without_link(person, now)]
+
+
+def _without_link(person: Person, now: datetime) -> list[PersonEvent]:
+    return [SignInLinkMade("", now, now)] if person.link_digest else []
 
 
 def _require_link(wanted: SignIn, person: Person) -> None:

@@ -53,6 +53,7 @@ LEAST = {
     "GET /sign-in/oidc": ANYONE,
     "GET /sign-in/oidc/callback": ANYONE,
     "POST /sign-in/passkey": ANYONE,
+    "POST /sign-in/proxy": ANYONE,
     "POST /sign-in/passkey/options": ANYONE,
     "POST /account/passkeys": PERSON,
     "POST /account/passkeys/options": PERSON,

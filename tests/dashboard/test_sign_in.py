@@ -11,7 +11,7 @@ from urllib.error import URLError
 import pytest
 from yarl import URL
 
-from tests.dashboard.conftest import COOKIE, browser, invite, post_form, sign_in
+from tests.dashboard.conftest import COOKIE, SAME_ORIGIN, browser, invite, post_form, sign_in
 from tests.service_process import service_in
 
 KILLS = int(os.environ.get("SIGN_IN_KILLS", "2"))
@@ -184,10 +184,11 @@ async def test_proxy_header_counts_from_trusted_proxies_alone(tmp_path):
         service.environment["DOCSMITH_SERVER__TRUSTED_PROXIES"] = "127.0.0.1"
         service.start()
         async with browser(service.url) as client:
-            known = await client.get("/sign-in?next=/account", headers=ada, allow_redirects=False)
+            opened = {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
+            known = await client.get("/sign-in?next=/account", headers=ada | opened, allow_redirects=False)
             assert (known.status, known.headers["Location"]) == (303, "./account")
             cookie = SimpleCookie(known.headers["Set-Cookie"])[COOKIE].value
-            another = await client.get("/sign-in", headers={"X-Forwarded-User": "eve@example.com"})
+            another = await client.get("/sign-in", headers={"X-Forwarded-User": "eve@example.com", **opened})
             assert another.status == 403
             assert "eve@example.com has no role here" in await another.text()
         async with browser(service.url, cookie) as client:
@@ -196,6 +197,40 @@ async def test_proxy_header_counts_from_trusted_proxies_alone(tmp_path):
                 "/account", headers={"X-Forwarded-User": "eve@example.com"}, allow_redirects=False
             )
             assert others.status == 303
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"Sec-Fetch-Dest": "image", "Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "same-origin"},
+        {},
+    ],
+)
+async def test_other_websites_begin_no_session_of_a_proxied_person(proxied, sent):
+    ada = {"X-Forwarded-User": "ada@example.com"}
+    async with browser(proxied.url) as client:
+        shown = await client.get("/sign-in?next=/account", headers=ada | sent, allow_redirects=False)
+        assert (shown.status, "Set-Cookie" in shown.headers) == (200, False)
+        assert "Continue as ada@example.com" in await shown.text()
+        elsewhere = {**ada, "Sec-Fetch-Site": "cross-site"}
+        assert (await client.post("/sign-in/proxy", headers=elsewhere, data={})).status == 403
+        here = {**ada, "Sec-Fetch-Site": "same-origin"}
+        assert (await client.post("/sign-in/proxy", headers=SAME_ORIGIN, data={})).status == 200  # no one is named
+        begun = await client.post("/sign-in/proxy", headers=here, data={"next": "/account"}, allow_redirects=False)
+        assert (begun.status, begun.headers["Location"]) == (303, "../account")
+        assert COOKIE in SimpleCookie(begun.headers["Set-Cookie"])
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory):
+    settings = {"DOCSMITH_SERVER__USER_HEADER": "X-Forwarded-User", "DOCSMITH_SERVER__TRUSTED_PROXIES": "127.0.0.1"}
+    with service_in(tmp_path_factory.mktemp("proxied"), settings) as service:
+        service.cli("organization", "create", "--name", "Acme")
+        service.cli("person", "add", "ada@example.com", "--role", "viewer")
+        service.start()
+        yield service
 
 
 @pytest.mark.slow

@@ -27,7 +27,8 @@ from service.web.http.routes import VISIT
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered
 
-NOTICE_COOKIE = "docsmith-notice"
+NOTICE_COOKIE = "__Host-docsmith-notice"
+"""Such a name is taken over https alone (or from this machine), so that no neighbour of this host can set it."""
 NOTICE_SECONDS, MAX_NOTICE = 60, 300
 """A notice that no page has shown by then is dropped; characters of it."""
 LIVE_HEADERS = {
@@ -65,7 +66,7 @@ def dashboard_page(
     html = rendered(template, **{"notice": notice, **frame_values(request, viewer), **values})
     response = html_response(html, status=status, headers=SCRIPTED_HEADERS)
     if NOTICE_COOKIE in request.cookies:
-        response.del_cookie(NOTICE_COOKIE, path="/")
+        response.del_cookie(NOTICE_COOKIE, path="/", secure=True)
     return response
 
 
@@ -108,7 +109,9 @@ def see_other(request: web.Request, path: str, *, notice: str = "") -> web.Respo
     response = web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
     if notice:
         value = base64.urlsafe_b64encode(notice[:MAX_NOTICE].encode()).decode()
-        response.set_cookie(NOTICE_COOKIE, value, max_age=NOTICE_SECONDS, path="/", httponly=True, samesite="Lax")
+        response.set_cookie(
+            NOTICE_COOKIE, value, max_age=NOTICE_SECONDS, path="/", secure=True, httponly=True, samesite="Lax"
+        )
     return response
 
 

@@ -1,7 +1,9 @@
 """``/sign-in``: a one-time link, or a trusted proxy's word, becomes a session; ``/sign-out`` ends it.
 
 A link is exchanged by a form that the person sends, so that neither a program that looks at links uses it up, nor
-another website signs anyone in by opening one.
+another website signs anyone in by opening one. A proxy may name the person on every request, also on those that another
+website's page makes for its images: each would begin a session, and end the oldest one. So it counts where the person
+opened the page, by what browsers say (https://www.w3.org/TR/fetch-metadata/), or sent its form.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,15 +49,42 @@ routes = web.RouteTableDef()
 async def show_sign_in(request: web.Request) -> web.Response:
     """Return the form for a link; for a person whom a trusted proxy has signed in, the way on."""
     named, person = proxied_user(request), known_person(request)
-    if not named or person is not None:
+    if not named or person is not None or not _is_opened_here(request):
         return sign_in_page(request)
+    return await _sign_in_by_proxy(request, named, request.query.get("account", ""))
+
+
+def _is_opened_here(request: web.Request) -> bool:
+    """Return whether the browser says that a person opened this page, and not from another website."""
+    return (
+        request.method == "GET"
+        and request.headers.get("Sec-Fetch-Dest") == "document"
+        and request.headers.get("Sec-Fetch-Site") in ("none", "same-origin", "same-site")
+    )
+
+
+@routes.post("/sign-in/proxy")
+async def continue_as_proxied(request: web.Request) -> web.Response:
+    """Sign in the person whom a trusted proxy names."""
+    require_same_origin(request)
+    named = proxied_user(request)
+    if not named:
+        return sign_in_page(request)
+    form = await read_form(request, max_bytes=SMALL_FORM_BYTES)
+    return await _sign_in_by_proxy(request, named, form.get("account", ""), next_path=form.get("next", ""))
+
+
+async def _sign_in_by_proxy(
+    request: web.Request, named: str, account: str, *, next_path: str | None = None
+) -> web.Response:
     try:
         require_sign_in_by(request)
         with noting_failure(request, "proxy"):
-            person_id = request.app[PEOPLE_DIRECTORY].account_of(named, request.query.get("account", ""))
-            return await begin_session(request, person_id, "proxy")
+            person_id = request.app[PEOPLE_DIRECTORY].account_of(named, account)
+            return await begin_session(request, person_id, "proxy", next_path=next_path)
     except Forbidden as error:
-        return sign_in_page(request, error=error, accounts=await accounts_to_choose(request, error, "sign-in"))
+        accounts = await accounts_to_choose(request, error, "sign-in")
+        return sign_in_page(request, error=error, next_path=next_path, accounts=accounts)
 
 
 @routes.post("/sign-in")
@@ -81,6 +110,7 @@ async def sign_out(request: web.Request) -> web.Response:
     person = await signed_in(request)
     await request.app[SESSIONS].end(person.person_id, person.session_id, metadata(request))
     response = see_other(request, "/sign-in", notice="You are signed out.")
+    response.headers["Clear-Site-Data"] = '"storage"'  # conversations of the ask page
     clear_session(response)
     return response
 
@@ -154,6 +184,7 @@ def sign_in_page(
         next=safe_next(request.query.get("next", "") if next_path is None else next_path),
         error=sentence,
         accounts=accounts,
+        proxied="" if known_person(request) is not None or error is not None else proxied_user(request),
         notice=notice_of(request),
         is_open=is_open,
         provider=request.app[IDENTITY_PROVIDER],
@@ -161,5 +192,5 @@ def sign_in_page(
     status = status_of(error) if error is not None else 200 if is_open else 403
     response = html_response(html, status=status, headers=SCRIPTED_HEADERS)
     if NOTICE_COOKIE in request.cookies:
-        response.del_cookie(NOTICE_COOKIE, path="/")
+        response.del_cookie(NOTICE_COOKIE, path="/", secure=True)
     return response

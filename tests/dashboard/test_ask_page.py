@@ -75,6 +75,21 @@ def test_threads_survive_a_reload_and_can_be_opened(browsing):
         assert page.locator(".reply").count() == 1
 
 
+def test_next_person_of_a_tab_gets_no_earlier_conversations(browsing):
+    with browsing.opened("viewer") as page:
+        page.goto("/ask/kite")
+        ask(page, "How do I install Kite?")
+        page.get_by_role("heading", name="Sources").wait_for()
+        page.reload()
+        page.locator(".asked").wait_for()
+        cookie = {"name": browsing.cookie, "value": browsing.cookies["editor"], "url": "https://localhost"}
+        page.context.add_cookies([cookie])  # what signing in as someone else does
+        page.reload()
+        page.get_by_text("Answers are written from this documentation").wait_for()
+        assert page.locator(".asked").count() == 0
+        assert page.locator("#earlier").is_hidden()
+
+
 def test_hostile_answer_is_text(browsing):
     with browsing.opened("viewer") as page:
         dialogs = []

@@ -4,6 +4,7 @@ The requests are those of the assistant's API for who may open the page: a sessi
 Without a script the page searches.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from aiohttp import web
@@ -61,6 +62,7 @@ async def show_page(request: web.Request) -> web.Response:
         organization_id="" if request.get(ACTOR) == KEYLESS else project.organization_id,
         base=published_address(project),
         person=known_person(request),
+        reader=_reader_mark(request),
         language=language,
         texts=texts,
         query=query,
@@ -70,6 +72,12 @@ async def show_page(request: web.Request) -> web.Response:
         chosen_groups=chosen,
     )
     return html_response(html, headers=SCRIPTED_HEADERS)
+
+
+def _reader_mark(request: web.Request) -> str:
+    """Return a mark of the person, by which the page notices another one; empty where no one is signed in."""
+    person = known_person(request)
+    return hashlib.sha256(f"reader {person.person_id}".encode()).hexdigest()[:32] if person is not None else ""
 
 
 async def _groups(request: web.Request, project: ProjectView) -> Sequence[str]:

@@ -9,10 +9,24 @@ const { site, requests, base, signIn } = page.dataset;
 const texts = JSON.parse(page.dataset.texts);
 const address = new URL(requests, location.href).href;
 
+forgetOthers();
+
 const assistant = createAssistant({
   site,
   endpoints: { message: `${address}/message`, search: `${address}/search`, feedback: `${address}/feedback` },
 });
+
+/** Conversations that the tab keeps are those of whoever signed in last: another person who uses it gets none of them. */
+function forgetOthers() {
+  const { reader } = page.dataset;
+  try {
+    const before = sessionStorage.getItem("docsmith-reader") ?? "";
+    if (before && before !== reader) sessionStorage.removeItem(`docsmith:${site}`);
+    sessionStorage.setItem("docsmith-reader", reader);
+  } catch {
+    // a browser that keeps nothing
+  }
+}
 
 function make(name, fields = {}, ...children) {
   const { class: className, ...rest } = fields;

@@ -214,10 +214,15 @@ class HostedPullRequests(Protocol):
     async def texts(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestTexts:
         """Return the texts of a file by its number. Raises as ``file``."""
 
-    async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
+    async def merge(
+        self, project_id: str, number: int, token: str, *, now: datetime, version: str = ""
+    ) -> PullRequestPage:
         """Merge into the base branch: a fast-forward where possible, else a merge commit. Safe to repeat.
 
-        Raises Conflict: it is closed, or both sides changed the same lines (``merge_conflict``).
+        With the ``version`` of a page, only the commits that this page showed.
+
+        Raises Conflict: it is closed, or both sides changed the same lines (``merge_conflict``), or there are other
+        commits than those of the version (``branch_moved``).
         """
 
     async def close(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:

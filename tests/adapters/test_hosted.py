@@ -420,6 +420,19 @@ class TestMerging:
         assert "Line twenty\n" in merged["docs/one.md"]
         assert [file.path for file in page.files] == ["docs/one.md"]
 
+    async def test_only_the_commits_of_a_version_are_merged(self, code_host, opened_pull, repository):
+        shown = await code_host.page("p1", 1, token(opened_pull))
+        repository.commit("docs/one", {"docs/later.md": "Pushed later\n"})
+        with pytest.raises(Conflict) as refused:
+            await code_host.merge("p1", 1, token(opened_pull), now=NOW, version=shown.version)
+        assert refused.value.code == "branch_moved"
+        assert "docs/later.md" not in repository.files("main")
+        repository.commit("main", {"README.md": "Ours\n"})
+        shown = await code_host.page("p1", 1, token(opened_pull))
+        repository.commit("main", {"README.md": "Ours again\n"})  # a page is about the branch, not about its base
+        page = await code_host.merge("p1", 1, token(opened_pull), now=NOW, version=shown.version)
+        assert page.pull_request.state == "merged"
+
     async def test_a_file_that_both_changed_is_a_conflict(self, code_host, opened_pull, repository):
         ours = repository.commit("main", {"docs/one.md": "Ours\n"})
         assert not (await code_host.page("p1", 1, token(opened_pull))).mergeable

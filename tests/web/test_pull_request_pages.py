@@ -29,6 +29,7 @@ from service.views.jobs.job_steps import JobSteps
 from service.web.http import hosted as hosted_requests
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.entrance import Entrance
+from service.web.http.problems import BODY_SECONDS
 from service.web.pages import pull_requests
 from service.web.pages.pull_request_rights import ACT_BY_LINK
 from service.web.pages.safe_markdown import safe_markdown
@@ -134,8 +135,10 @@ class FakeHosted:
             raise Conflict("It has other commits.")
         return self.of_page
 
-    async def merge(self, project_id, number, token, *, now):
+    async def merge(self, project_id, number, token, *, now, version=""):
         page = await self.page(project_id, number, token)
+        if version not in ("", page.version):
+            raise Conflict("It has other commits.", code="branch_moved")
         if page.pull_request.state == "closed":
             raise Conflict("It was closed without merging.")
         if not page.mergeable:
@@ -184,7 +187,7 @@ def app(hosted, closed, counted):
     app[hosted_requests.PULL_REQUEST_CLOSED] = record
     app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
     app[pull_requests.PULL_REQUEST_STEPS] = hosted.steps_of
-    app[ACT_BY_LINK] = True
+    app[ACT_BY_LINK], app[BODY_SECONDS] = True, 60.0
     app.add_routes(pull_requests.routes)
     return app
 
@@ -290,6 +293,19 @@ async def test_pull_request_with_errors_is_not_ready(client, hosted):
 )
 def test_description_collapses_what_details_enclose(text, html):
     assert safe_markdown(text) == html
+
+
+async def test_commits_that_the_page_did_not_show_are_not_merged(client, hosted, closed):
+    hosted.current = replace(hosted.current, version="0123456789-fedcba9876")
+    page = await (await client.get(ADDRESS)).text()
+    (version,) = re.findall(r'name="version" value="([^"]+)"', page)
+    hosted.current = replace(hosted.current, version="0123456789-abcdef0123")
+    response = await client.post(f"{ADDRESS}/merge", data={"version": version})
+    assert response.status == 409
+    assert closed == []
+    response = await client.post(f"{ADDRESS}/merge", data={"version": hosted.current.version})
+    assert response.status == 200
+    assert closed == [("p1", "merged")]
 
 
 async def test_merging_after_closing_is_refused(client, hosted, closed):

@@ -18,6 +18,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -131,8 +132,10 @@ class HostedCodeHost:
     async def texts(self, project_id: str, number: int, token: str, *, place: int, version: str) -> PullRequestTexts:
         return await self._in_child(_texts, project_id, number, token, datetime.now(UTC), place, version)
 
-    async def merge(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
-        return await self._in_child(_page, project_id, number, token, merge, now, 1)
+    async def merge(
+        self, project_id: str, number: int, token: str, *, now: datetime, version: str = ""
+    ) -> PullRequestPage:
+        return await self._in_child(_page, project_id, number, token, partial(merge, version=version), now, 1)
 
     async def close(self, project_id: str, number: int, token: str, *, now: datetime) -> PullRequestPage:
         return await self._in_child(_page, project_id, number, token, close, now, 1)

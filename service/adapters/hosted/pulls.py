@@ -134,13 +134,18 @@ def close(pulls: "Pulls", known: Pull, now: datetime) -> Pull:
         return pulls.save(msgspec.structs.replace(pull, state="closed", closed_at=now))
 
 
-def merge(pulls: "Pulls", known: Pull, now: datetime) -> Pull:
+def merge(pulls: "Pulls", known: Pull, now: datetime, *, version: str) -> Pull:
     with pulls.locked():
         pull = pulls.refreshed(pulls.again(known), now)
         if pull.state == "merged":
             return pull
         if pull.state == "closed":
             raise Conflict("This pull request is closed.", code="pull_request_closed")
+        if version and not pull.head_commit.startswith(version.rpartition("-")[2]):
+            raise Conflict(
+                "Other commits were pushed since this page was loaded. Look at the changes again, then merge.",
+                code="branch_moved",
+            )
         head = ObjectID(pull.head_commit.encode())
         for _ in range(MAX_TRIES):
             base = pulls.branch(pull.base)
@@ -379,6 +384,7 @@ class Pulls:
 
 
 def version_of(pull: Pull) -> str:
+    """Return a name for what a page shows: the beginnings of the commits before and after the changes."""
     return f"{pull.base_commit[:10]}-{pull.head_commit[:10]}"
 
 

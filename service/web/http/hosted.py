@@ -56,14 +56,19 @@ PAGE_TURNS: web.AppKey[PageTurns] = web.AppKey("PAGE_TURNS")
 
 
 async def act_on_pull_request(
-    request: web.Request, address: PullRequestAddress, verb: Verb, metadata: Metadata
+    request: web.Request, address: PullRequestAddress, verb: Verb, metadata: Metadata, *, version: str = ""
 ) -> PullRequestPage:
     """Merge or close a pull request, and record it for its job; call it in the project's turn.
+
+    ``version`` is that of the page from which it is merged; empty merges what is there.
 
     Raises: as ``HostedPullRequests`` does.
     """
     hosted, at = request.app[HOSTED], now()
-    page = await (hosted.merge if verb == "merge" else hosted.close)(*address, now=at)
+    if verb == "merge":
+        page = await hosted.merge(*address, now=at, version=version)
+    else:
+        page = await hosted.close(*address, now=at)
     await request.app[PULL_REQUEST_CLOSED](address.project_id, page, at, metadata)
     return page
 

@@ -286,8 +286,9 @@ async def _act(request: web.Request, verb: Verb) -> web.Response:
     rights = await rights_of(request, address.project_id)
     if not rights.may_decide:
         return _not_allowed(request, rights)
+    version = (await read_form(request)).get("version", "") if request.body_exists else ""
     try:
-        await act_on_pull_request(request, address, verb, actor_of(request, rights))
+        await act_on_pull_request(request, address, verb, actor_of(request, rights), version=version)
     except Conflict as refusal:
         page = await request.app[HOSTED].page(*address)
         return await _shown(request, page, status=409, refusal=str(refusal))

@@ -163,6 +163,33 @@ async def test_new_token_replaces_the_old_one(projects, organization, store, vie
     assert await store.find_secret(after.token_id) == "another"
 
 
+class Meanwhile(FakeCodeHost):
+    """A code host during whose next check something else is done."""
+
+    act = None
+
+    async def check_repository(self, source):
+        act, self.act = self.act, None
+        if act is not None:
+            await act()
+        return await super().check_repository(source)
+
+
+async def test_token_stays_with_the_address_that_it_was_entered_for(projects, organization, store, views):
+    projects.code_hosts["gitea"] = host = Meanwhile()
+    made = await created(projects, organization, repository=URL, code_host="gitea", token=TOKEN)
+    moved = ProjectEdit(repository="https://elsewhere.example/x", token="of-elsewhere")
+
+    async def move():
+        await projects.change(made.id, moved, METADATA)
+
+    host.act = move
+    await projects.change(made.id, ProjectEdit(token="another"), METADATA)
+    await views.catch_up()
+    after = await get_project(views, made.id)
+    assert (after.repository, await store.find_secret(after.token_id)) == (URL, "another")
+
+
 async def test_contexts_keep_what_the_terminal_alone_may_set(projects, organization, store, views, docs, host):
     old = ContextRepository("code", "https://git.internal/kite", token_env="KITE", internal=True)
     settings = ProjectSettings(

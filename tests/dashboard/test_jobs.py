@@ -81,8 +81,9 @@ async def test_form_sent_twice_creates_one_job(editor, service):
 async def test_job_that_has_ended_goes_on_with_a_message(editor, service):
     path = await created(editor, service, "Look around")
     await followed(editor, path)
+    (form,) = re.findall(r'name="form" value="(\w+)"', await text_of(editor, path))
     for _ in range(2):
-        await post(editor, f"{path}/message", text='Append "Kites go on." to index.md', form="one")
+        await post(editor, f"{path}/message", text='Append "Kites go on." to index.md', form=form)
     await text_of(editor, f"{path}?before={'1'.zfill(16)}{'9' * 30}")  # no position
     assert "Job continued" in await followed(editor, path)
     await post(editor, f"{path}/archive")

@@ -18,6 +18,7 @@ from service.queries.jobs.organization_jobs import ListedJob, listed_job, projec
 from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.runtime.processes import run_in_child
+from service.runtime.system import new_id
 from service.views.projects import ProjectView
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
 from service.web.http.access.people import PEOPLE_DIRECTORY, Member, member, metadata
@@ -59,6 +60,7 @@ async def _job_page(
         transcript=transcript,
         before=before,
         refusal=refusal,
+        form=new_id(),
         max_prompt=MAX_PROMPT_CHARACTERS,
     )
 

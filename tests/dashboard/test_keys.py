@@ -2,11 +2,13 @@
 
 import asyncio
 import html
+import json
 import re
 import subprocess
 import tempfile
 
 import pytest
+from yarl import URL
 
 FORM = {"kind": "admin", "name": "CI", "scope": "read", "expires": "30", "addresses": ""}
 ASSISTANT = {
@@ -86,6 +88,32 @@ async def test_assistant_key_for_web_pages_needs_reader_tokens(owner, path):
         assert re.search(r'createAssistant\({ site: "kite", key: "docsmith_dsc_[0-9A-Za-z]{36}" }\);', tag)
     async with owner.get(f"{path}/{fields['id']}") as page:
         assert "Require reader tokens" not in await page.text()
+
+
+@pytest.mark.parametrize(
+    ("fields", "address"),
+    [
+        (FORM, None),
+        (FORM | {"scope": "jobs"}, "/mcp"),
+        (ASSISTANT, None),
+        (ASSISTANT | {"use": "server"}, "/mcp/kite"),
+        (ASSISTANT | {"use": "open"}, "/mcp/kite"),
+    ],
+    ids=["read", "jobs", "browser", "server", "open"],
+)
+async def test_new_key_is_shown_with_what_it_opens(owner, service, path, fields, address):
+    async with owner.post(path, data=await filled(owner, path, fields)) as answer:
+        text = html.unescape(await answer.text())
+    token = re.search(r"docsmith_(?:dsc_)?[0-9A-Za-z]{36}", text)[0]
+    entries = re.findall(r'<code>({\s+"mcpServers".*?)</code>', text, re.DOTALL)
+    copied = re.findall(r'data-copy="([^"\n]+)"', text)
+    assert (service.project_id if fields["kind"] == "admin" else "kite") in copied
+    if address is None:
+        assert entries == []
+    else:
+        (server,) = json.loads(entries[0])["mcpServers"].values()
+        assert URL(server["url"]).path == address
+        assert server["headers"] == {"Authorization": f"Bearer {token}"}
 
 
 async def test_key_is_renamed_and_revoked(owner, path):

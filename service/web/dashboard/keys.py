@@ -1,7 +1,7 @@
 """``/dashboard/{organizationId}/keys``: an organization's keys, for its owners. A new one is shown once."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import get_args
 
@@ -18,8 +18,9 @@ from service.queries.read_models import wait_for_head
 from service.queries.sites import list_organization_sites
 from service.runtime.system import new_id, now
 from service.views.access.keys import CreatedKeyView
+from service.views.projects import ProjectView
 from service.web.api.organization.keys import created_key
-from service.web.dashboard.documentation.widget import mcp_entry_of, tags_of
+from service.web.dashboard.documentation.widget import Tag, mcp_entry_of, tags_of
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.access.hosts import service_address
 from service.web.http.access.people import Member, member, metadata
@@ -29,6 +30,8 @@ from service.web.http.query_params import id_cursor
 from service.web.pages.rendering import rendered
 
 PAGE_LENGTH = 50
+MAX_SHOWN = 20
+"""Projects, and sites, that the page of a new key shows."""
 MAX_DOMAINS = 200
 """Sites of the organization that the form lists."""
 SITE = "site-"
@@ -61,6 +64,16 @@ class Example(Struct, frozen=True):
     text: str
 
 
+class KeyedSite(Struct, frozen=True):
+    """A site that a new key serves, with what uses the key there."""
+
+    domain: str
+    tags: Sequence[Tag]
+    """The tags of its widget; empty for a key that web pages may not use."""
+    mcp_entry: str
+    """Empty for a key that takes reader tokens, which no agent fetches."""
+
+
 @routes.get("/dashboard/{organizationId}/keys")
 async def show_keys(request: web.Request) -> web.Response:
     viewer = await member(request, "owner")
@@ -91,16 +104,18 @@ async def create(request: web.Request) -> web.Response:
         return await _form(request, viewer, form, error=str(error))
     except Conflict:
         raise Conflict("This key was created before, and is shown only once. Revoke it, and create another.") from None
-    examples = await _examples(request, viewer.organization_id, created)
-    tag, tags, mcp_entry = _tag(request, created), [], ""
-    if tag:
-        tags = tags_of(service_address(request), created.domains[0], created.token)
-    elif created.kind == "assistant":
-        mcp_entry = mcp_entry_of(service_address(request), created.domains[0], created.token)
     return dashboard_page(
-        request, viewer, "access/key_created.html", key=created, examples=examples, scopes=SCOPES, tag=tag, tags=tags,
-        mcp_entry=mcp_entry,
-    )  # fmt: skip
+        request,
+        viewer,
+        "access/key_created.html",
+        key=created,
+        scopes=SCOPES,
+        projects=await _projects_of(request, viewer.organization_id) if created.kind == "admin" else [],
+        tag=_tag(request, created),
+        sites=_sites_of(request, created),
+        mcp_entry=_own_mcp_entry(request, created),
+        examples=await _examples(request, viewer.organization_id, created),
+    )
 
 
 @routes.get("/dashboard/{organizationId}/keys/{keyId:[0-9a-f]{32}}")
@@ -227,6 +242,32 @@ async def _examples(request: web.Request, organization_id: str, key: CreatedKeyV
         Example(f"Search {domain}", f"curl -sS {search} {sends} -d '{SEARCH}'"),
         Example(f"Ask {domain}", f"curl -sSN {ask} {sends} -d '{QUESTION}'"),
     ]
+
+
+async def _projects_of(request: web.Request, organization_id: str) -> list[ProjectView]:
+    """Return the projects whose ids the paths of the API take."""
+    sites = await list_organization_sites(request.app[VIEWS], organization_id)
+    found = [await get_project(request.app[VIEWS], site.view.project_id) for site in sites[:MAX_SHOWN]]
+    return [project for project in found if project is not None]
+
+
+def _sites_of(request: web.Request, key: CreatedKeyView) -> list[KeyedSite]:
+    base = service_address(request)
+    return [
+        KeyedSite(
+            domain,
+            tags_of(base, domain, key.token) if key.use != "server" else [],
+            mcp_entry_of(domain, f"{base}/mcp/{domain}", key.token) if not key.reader_tokens else "",
+        )
+        for domain in key.domains[:MAX_SHOWN]
+    ]
+
+
+def _own_mcp_entry(request: web.Request, key: CreatedKeyView) -> str:
+    """Return the entry of the server for the organization's own agents; empty for a key that may not use it."""
+    if key.kind != "admin" or key.scope == "read":
+        return ""
+    return mcp_entry_of("docsmith", f"{service_address(request)}/mcp", key.token)
 
 
 def _tag(request: web.Request, key: CreatedKeyView) -> str:

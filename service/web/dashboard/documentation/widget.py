@@ -89,7 +89,7 @@ async def _widget_page(
         pinned=await _pinned_tag(base, view.domain, key),
         policy=f"script-src 'self' {base}; connect-src 'self' {base}",
         mcp_address=f"{base}/mcp/{view.domain}",
-        mcp_entry=mcp_entry_of(base, view.domain, key),
+        mcp_entry=mcp_entry_of(view.domain, f"{base}/mcp/{view.domain}", key),
         forms=list(FORM_WORDS.items()),
         most_suggestions=MAX_SUGGESTIONS,
         values={**_values(view.widget), **(values or {})},
@@ -119,10 +119,10 @@ async def _pinned_tag(base: str, domain: str, key: str) -> str:
     )
 
 
-def mcp_entry_of(base: str, domain: str, key: str) -> str:
-    """Return the entry for the file of servers that clients read; ``key``: empty for a public site."""
+def mcp_entry_of(name: str, address: str, key: str) -> str:
+    """Return the entry for the file of MCP servers that clients read; ``key``: empty for a public site."""
     headers = {"headers": {"Authorization": f"Bearer {key}"}} if key else {}
-    entry = {"mcpServers": {domain: {"type": "http", "url": f"{base}/mcp/{domain}", **headers}}}
+    entry = {"mcpServers": {name: {"type": "http", "url": address, **headers}}}
     return msgspec.json.format(msgspec.json.encode(entry)).decode()
 
 

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.domain.jobs.events import ContextsOpened, ModelReminded, OpenedContext
+from service.domain.jobs.events import ContextsOpened, ModelReminded, ModelReplied, OpenedContext
+from service.domain.model import ToolCall, Usage
 from service.ports.code_host import PullRequestTexts
 from service.views.jobs.job_steps import JobStep, JobSteps, StepReader
 from service.web.pages.rendered_pages import MAX_CHARACTERS, render
@@ -146,3 +147,12 @@ def test_steps_name_reminders_and_count_context_repositories():
     assert reader.step(ModelReminded("words", at)) == JobStep(at, "Model reminded", "to call a tool")
     opened = JobStep(at, "Context repositories", "1 read, 1 not available", is_error=True)
     assert reader.step(ContextsOpened(contexts, at)) == opened
+
+
+def test_steps_count_the_calls_of_a_tool():
+    at = datetime(2026, 11, 22, 15, tzinfo=UTC)
+    calls = tuple(
+        ToolCall(str(number), name, "{}") for number, name in enumerate(["read", "replace", "replace", "plan"])
+    )
+    replied = JobStep(at, "Model replied", "calls read, replace (2 times), plan; 30 tokens")
+    assert StepReader().step(ModelReplied("m", "Words", calls, Usage(10, 20), at)) == replied

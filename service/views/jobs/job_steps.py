@@ -1,5 +1,6 @@
 """A job's steps for those who may read its pull request: what was done when, without a word of prompts or files."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -85,7 +86,8 @@ class StepReader:
         self.model = reply.model
         self._paths = {call.id: _path(call) for call in reply.tool_calls}
         tokens = reply.usage.input_tokens + reply.usage.output_tokens
-        called = ", ".join(call.name for call in reply.tool_calls[:20])
+        counts = Counter(call.name for call in reply.tool_calls)
+        called = ", ".join(name if times == 1 else f"{name} ({times} times)" for name, times in [*counts.items()][:20])
         detail = "; ".join(filter(None, [f"calls {called}" if called else "", f"{tokens:,} tokens" if tokens else ""]))
         return JobStep(reply.replied_at, "Model replied", detail)
 

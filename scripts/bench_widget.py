@@ -267,7 +267,7 @@ def sizes_report(options: argparse.Namespace) -> None:
     everything = sum(len(one.packed) for one in parts) + len(texts)
     rows = [
         {"widget": "Docsmith, before the first use", "bytes": len(files.loader.packed)},
-        {"widget": "Docsmith, all of it", "bytes": everything},
+        {"widget": "Docsmith, all of it, in its largest language", "bytes": everything},
     ]
     with tempfile.TemporaryDirectory() as folder:
         rows += [{"widget": name, "bytes": _published(Path(folder), packages)} for name, packages in OTHERS.items()]
@@ -275,7 +275,12 @@ def sizes_report(options: argparse.Namespace) -> None:
     goals = [
         {"name": "loader", "goal": "3 kB", "measured": f"{loader:,}", "met": loader <= MAX_LOADER},
         {"name": "panel", "goal": "20 kB", "measured": f"{panel:,}", "met": panel <= MAX_PANEL},
-        {"name": "all", "goal": "35 kB", "measured": f"{everything:,}", "met": everything <= MAX_ALL},
+        {
+            "name": "all, in the largest language",
+            "goal": "35 kB",
+            "measured": f"{everything:,}",
+            "met": everything <= MAX_ALL,
+        },
     ]
     report("widget sizes", rows, goals, as_json=options.json)
 

@@ -55,7 +55,7 @@ BUILT: dict[str, list[str]] = {
 SINGLE_BLANKS = {"service.adapters.builtin.editing.forms"}
 """Modules whose expressions read lines of words with one blank between them."""
 
-OWN_FILES = {"service.web.widget.bundle"}
+OWN_FILES = {"service.web.widget.bundle", "service.web.widget.short_names"}
 """Modules whose expressions read files of ours alone."""
 
 

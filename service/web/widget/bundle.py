@@ -4,10 +4,10 @@ A file's address is the SHA-256 of its body in base64url, which is its integrity
 the bytes. The files name each other, so they are made in order: those that the panel loads when it needs them, then
 the panel, which names them, then the loader, which names the panel.
 
-Joining is text work on our own files, which keep to a form: an import is a line of its own, and what is exported is
-declared where it is exported. Comments on lines of their own, indentation, and spaces on lines without any literal are
-left out. A minifier that parses was turned down: it would be the widget's only dependency, and what travels is
-compressed anyway.
+Joining is text work on our own files, which keep to a form: an import is a line of its own, what is exported is
+declared where it is exported, and every statement has its semicolon. Comments are left out, and the spaces and lines'
+ends that mean nothing; what no other file can name gets a short name. A minifier that parses was turned down: it would
+be the widget's only dependency, and what travels is compressed anyway.
 """
 
 import base64
@@ -22,6 +22,8 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from service.web.widget.short_names import COMMENT, LITERAL, with_short_names
+
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 WIDGET = SCRIPTS / "widget"
 FILES = WIDGET / "files.js"
@@ -33,17 +35,15 @@ _IN_PLACE_OF = {SCRIPTS / "proof.js": WIDGET / "late_proof.js"}
 _IMPORT = re.compile(r'^import (\w+|\{[^}]*\}) from "(\.[^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"\bexport (?=(?:async )?(?:const|function|class) (\w+))")
 _TOKEN = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|(?P<literal>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`"""
-    r"""|(?:(?<=[=(,:!&|?;{\[>])|(?<=[=(,:!&|?;{\[>] )|(?<=return ))"""
-    r"""/(?![*/])(?:[^\\/\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*)"""
-    r"""|(?P<space>\s*\n\s*)|(?P<mark> ?[=,;:?{}()<>&|\[\]*] ?)""",
+    rf"{COMMENT}|(?P<literal>{LITERAL})|(?P<space>\s*\n\s*)|(?P<mark> ?[=,;:?{{}}()<>&|\[\]*] ?"
+    r"| (?:[-+/%]|[-+/%!]=+) (?![-+]))",
     re.DOTALL,
 )
 """A comment, a literal (no template within a template), a line's end, or a mark with the spaces around it."""
-_ENDS = re.compile(r"(?<=[;{,(])\n")
-_PRIVATE = re.compile(r"\bthis\.#(\w+)")
+_ENDS = re.compile(r"(?<=[;{},(\n])\n|^\n")
 _CSS_SPACE = re.compile(r"/\*.*?\*/|\s+", re.DOTALL)
-_CSS_MARK = re.compile(r"\s*([{};,])\s*|(?<=:)\s+")
+_CSS_MARK = re.compile(r"\s*([{};,])\s*|(?<=:)\s+|\s+(?=!)")
+_CSS_END = re.compile(r";(?=})")
 
 
 class Script(Struct, frozen=True):
@@ -71,16 +71,18 @@ class Widget(Struct, frozen=True):
 
 @cache
 def widget() -> Widget:
-    """Return the files; the first call takes some 50 ms."""
+    """Return the files; the first call takes some 90 ms."""
     highlight = _script(_joined(WIDGET / "highlight.js"))
     texts = {file.stem: json.loads(file.read_bytes()) for file in sorted((WIDGET / "texts").glob("*.json"))}
     translated = {language: _script(f"export default {_json(text)};") for language, text in texts.items()}
-    others = {language: one.name for language, one in translated.items() if language != "en"}
     markdown = _script(_joined(SCRIPTS / "markdown.js"))
     search = _script(_joined(WIDGET / "finding.js"))
     proof = _script(_joined(SCRIPTS / "proof.js"))
     later = {HIGHLIGHT: highlight, MARKDOWN: markdown, SEARCH: search, PROOF: proof}
-    named = {**{key: one.name for key, one in later.items()}, "texts": others}
+    named = {
+        **{key: one.name for key, one in later.items()},
+        "texts": {language: one.name for language, one in translated.items()},
+    }
     panel = _script(_joined(WIDGET / "panel.js", named))
     labels = {language: text["open"] for language, text in texts.items()}
     loader = _script(f"(() => {{\n{_joined(WIDGET / 'loader.js', {PANEL: panel.name, 'labels': labels})}\n}})();\n")
@@ -88,10 +90,17 @@ def widget() -> Widget:
     return Widget(loader, panel, MappingProxyType({one.name: one for one in files}))
 
 
+def script_of(body: bytes) -> Script:
+    return Script(body, gzip.compress(body, 9, mtime=0), name_of(body))
+
+
+def name_of(body: bytes) -> str:
+    """Return the name by which browsers ask for a file: the SHA-256 of its body in base64url."""
+    return base64.urlsafe_b64encode(hashlib.sha256(body).digest()).decode().rstrip("=")
+
+
 def _script(text: str) -> Script:
-    body = text.encode()
-    name = base64.urlsafe_b64encode(hashlib.sha256(body).digest()).decode().rstrip("=")
-    return Script(body, gzip.compress(body, 9, mtime=0), name)
+    return script_of(text.encode())
 
 
 def _json(value: object) -> str:
@@ -104,15 +113,18 @@ def _joined(entry: Path, files: object = None) -> str:
     names: dict[Path, str] = {}
 
     def source_of(file: Path) -> str:
-        source = f"export const FILES = {_json(files)};" if file == FILES else file.read_text(encoding="utf-8")
-        return _packed(_with_short_names(_IMPORT.sub(lambda found: bound(file, found), source)))
+        source = file.read_text(encoding="utf-8")
+        return _packed(with_short_names(_IMPORT.sub(lambda found: bound(file, found), source)))
 
     def bound(importer: Path, found: re.Match[str]) -> str:
         file = (importer.parent / found[2]).resolve()
         file = _IN_PLACE_OF.get(file, file)
+        if file.suffix != ".js":
+            return f"const {found[1]} = {_value(file, source_of)};"
         if file not in names:
             names[file] = f"module{len(names)}"
-            parts.append(f"const {names[file]} = {_value(file, source_of)};")
+            value = _json({"FILES": files}) if file == FILES else _value(file, source_of)
+            parts.append(f"const {names[file]}={value};")
         return f"const {found[1].replace(' as ', ': ')} = {names[file]};"
 
     source = source_of(entry)
@@ -128,25 +140,16 @@ def _packed(source: str) -> str:
         literal = found["literal"] or ""
         if literal.startswith("`") and literal.count("${") > literal.count("}"):
             raise ValueError(f"A template within a template loses spaces: {literal}. Join the inner text by +.")
+        if "\n" in literal:
+            raise ValueError(f"A template of several lines loses their ends: {literal}. Write \\n.")
         return literal or (found["mark"] or "").strip()
 
     return _ENDS.sub("", _TOKEN.sub(packed, source))
 
 
-def _with_short_names(source: str) -> str:
-    """Return a module with short names for its classes' private members, which no other code can name."""
-    names = {name: _letters(at) for at, name in enumerate(dict.fromkeys(_PRIVATE.findall(source)))}
-    return re.sub(r"#(\w+)", lambda found: f"#{names.get(found[1], found[1])}", source)
-
-
-def _letters(number: int) -> str:
-    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
-
-
 def _value(file: Path, source_of: Callable[[Path], str]) -> str:
     if file.suffix == ".css":
-        return _json(_CSS_MARK.sub(r"\1", _CSS_SPACE.sub(" ", file.read_text(encoding="utf-8"))).strip())
-    if file.suffix == ".json":
-        return _json(json.loads(file.read_bytes()))
+        sheet = _CSS_MARK.sub(r"\1", _CSS_SPACE.sub(" ", file.read_text(encoding="utf-8"))).strip()
+        return _json(_CSS_END.sub("", sheet))
     source = source_of(file)
     return f"(()=>{{{_EXPORT.sub('', source)}\nreturn{{{','.join(_EXPORT.findall(source))}}}}})()"

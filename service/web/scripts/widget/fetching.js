@@ -13,8 +13,8 @@ export async function loadModule(server, name) {
   return import(src);
 }
 
-/** The language of the page, if it is one of these; else English. */
-export function languageOf(languages, wanted) {
+/** The language of the page, if texts have it; else English. */
+export function languageOf(texts, wanted) {
   const tag = (wanted || document.documentElement.lang || "en").toLowerCase();
-  return [tag, tag.split("-")[0]].find((one) => languages.includes(one)) ?? "en";
+  return [tag, tag.split("-")[0]].find((one) => Object.hasOwn(texts, one)) ?? "en";
 }

@@ -13,12 +13,12 @@ import { FILES } from "./files.js";
 let script = document.currentScript; // an element of the page's text may have that name
 if (!(script instanceof HTMLScriptElement)) script = document.querySelector("script[src*='/widget'][data-site]");
 const server = script.dataset.server ?? script.src.replace(/\/widget(\/[\w-]+)?\.js([?#].*)?$/, "");
-const hooks = new Set();
-let [options, host, button, panel, loading] = [];
+const listeners = new Set();
+let [options, host, button, view, loading] = [];
 
 /** Call the hooks; what they throw is not ours. */
 function emit(type, detail = {}) {
-  for (const [wanted, hook] of [...hooks]) {
+  for (const [wanted, hook] of [...listeners]) {
     if (wanted !== type && wanted !== "event") continue;
     try {
       hook({ type, ...detail });
@@ -40,14 +40,14 @@ function mount() {
   root.adoptedStyleSheets = [style];
   button = document.createElement("button");
   Object.assign(button, { type: "button", className: "opener", ariaExpanded: "false" });
-  const language = languageOf(Object.keys(FILES.labels), options.lang);
+  const language = languageOf(FILES.labels, options.lang);
   button.append(icon(), options.labels?.trigger ?? options.label ?? FILES.labels[language]);
   button.dir = language === "ar" ? "rtl" : "ltr";
-  if ((options.appearance?.side ?? options.side) === "left") button.style.insetInline = "20px auto";
-  button.onpointerenter = button.onfocus = () => void load().catch(() => {});
+  const { side, accent } = { ...options, ...options.appearance };
+  if (side === "left") button.style.insetInline = "20px auto";
+  button.onpointerenter = button.onfocus = loadEarly;
   button.onclick = () => call(button.ariaExpanded === "true" ? "close" : "open", { source: "button" });
   root.replaceChildren(...(placed || /off|false/.test(options.button) ? [] : [button]));
-  const accent = options.appearance?.accent ?? options.accent;
   if (accent) host.style.setProperty("--docsmith-accent", accent);
   const mode = wasOpen() ?? (options.defaultOpen && "ask");
   if (placed) void load().catch(() => {});
@@ -56,7 +56,7 @@ function mount() {
 
 function unmount() {
   const old = host;
-  [host, panel, loading] = [];
+  [host, view, loading] = [];
   old?.shadowRoot.replaceChildren();
   if (!old?.isPlaced) old?.remove();
 }
@@ -76,18 +76,20 @@ function load() {
   if (!ours) return Promise.reject(new Error("Call Docsmith.init first."));
   loading ??= panelModule().then(async ({ createPanel }) => {
     const made = await createPanel({ host, button, options, server, emit });
-    if (ours === host) panel = made;
+    if (ours === host) view = made;
     else made.destroy();
-    return panel;
+    return view;
   });
   loading.catch((error) => {
-    loading = null;
     console.warn("Docsmith:", error.message);
+    loading = null;
   });
   return loading;
 }
 
-/** The panel that this loader names; of a service that has been updated since, the panel that its new loader names. */
+const loadEarly = () => void load().catch(() => {});
+
+/** The panel that this loader names; else that of the newest loader: the service may have been updated since. */
 async function panelModule() {
   try {
     return await loadModule(server, FILES.panel);
@@ -102,17 +104,17 @@ async function panelModule() {
 
 const call = async (method, ...given) => (await load())?.[method](...given);
 
-const Docsmith = {
+const methods = {
   async init(given = {}) {
-    if (options) return Docsmith.update(given);
+    if (options) return methods.update(given);
     options = { ...script.dataset, ...given };
-    for (const [type, hook] of Object.entries(given.hooks ?? {})) Docsmith.on(type, hook);
+    for (const [type, hook] of Object.entries(given.hooks ?? {})) methods.on(type, hook);
     if (document.readyState === "loading") await new Promise((done) => addEventListener("DOMContentLoaded", done));
     mount();
     emit("init");
   },
   async destroy() {
-    panel?.destroy();
+    view?.destroy();
     unmount();
     options = null;
     emit("destroy");
@@ -120,11 +122,11 @@ const Docsmith = {
   /** Call a hook for one type of event, or for each with the type "event"; returns what ends that. */
   on(type, hook) {
     const one = [type, hook];
-    hooks.add(one);
-    return () => hooks.delete(one);
+    listeners.add(one);
+    return () => listeners.delete(one);
   },
 };
-for (const method of ["open", "close", "ask", "update", "reset"]) Docsmith[method] = (...given) => call(method, ...given);
+for (const method of ["open", "close", "ask", "update", "reset"]) methods[method] = call.bind(null, method);
 
 /** The mode in which the panel was open when the page was left. */
 function wasOpen() {
@@ -150,15 +152,15 @@ class AskDocs extends HTMLElement {
 
   #move(isNews) {
     if (!host || !isNews) return;
-    panel?.destroy();
+    view?.destroy();
     unmount();
     mount();
   }
 }
 
 if (!window.Docsmith?.init) { // an element with that id is there as well
-  window.Docsmith = Docsmith;
+  window.Docsmith = methods;
   customElements.define("ask-docs", AskDocs);
-  if (script.dataset.site) void Docsmith.init();
+  if (script.dataset.site) void methods.init();
   dispatchEvent(new Event("docsmith:ready"));
 }

@@ -2,8 +2,8 @@
 // window.Docsmith.
 //
 // How the parts plug in:
-// - texts/LANGUAGE.json: every text, by a key in English camelCase; `t(key, values)` of words.js returns one. English is
-//   in the panel's own file, others are loaded for a page in their language.
+// - texts/LANGUAGE.json: every text, by a key in English camelCase; `t(key, values)` of words.js returns one. Each is a
+//   file of its own, loaded for a page in its language; without it there is no panel.
 // - highlight.js: `highlight(codeElement)` colours a code block in place; loaded with the first block of an answer.
 // - options.js: the options' names. The site's own settings come below those of the page, in the same shape.
 // - assistant.js asks, streams, resumes and keeps threads. markdown.js makes nodes of its text; loaded with the first

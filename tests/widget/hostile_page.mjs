@@ -17,7 +17,7 @@ const document = {
   currentScript: tag, readyState: "complete", documentElement: { lang: "en" }, body: part,
   querySelector: (selector) => (selector.startsWith("script") ? tag : null),
   createElementNS: () => part,
-  createElement: (name) => (name === "script" ? {} : { style: part, append() {}, attachShadow: () => part }),
+  createElement: (name) => (name === "script" ? { remove() {} } : { style: part, append() {}, attachShadow: () => part }),
   head: { append: (script) => { console.log(script.src); script.onerror(); } },
 };
 const page = {

@@ -54,14 +54,24 @@ def test_hostile_answer_is_text(opened, text):
     assert dialogs == []
 
 
-def test_reload_in_mid_answer_loses_no_character(opened, provider, hold):
+@pytest.mark.parametrize("is_closed", [False, True], ids=["open", "closed"])
+@pytest.mark.parametrize("form", ["side", "modal", "popover"])
+def test_reload_in_mid_answer_loses_no_character(opened, provider, site, hold, form, is_closed):
+    site.tag["form"] = form
     provider.will_reply(*TEXTS, after=1, hold=hold.event)
     page = opened()
     ask(page)
     wait_for_text(page, "Fetch the kite")
+    if is_closed:
+        page.get_by_role("button", name="Close").click()
     page.reload()
-    wait_for_text(page, "Fetch the kite")
+    page.locator("ask-docs .prose").filter(has_text="Fetch the kite").wait_for(state="attached")
+    is_open = form != "modal" and not is_closed  # what covers the page is not opened again
+    assert page.get_by_role("dialog").is_visible() is is_open
     hold.release()
+    page.locator("ask-docs .prose").filter(has_text=WHOLE).wait_for(state="attached")
+    if not is_open:
+        page.get_by_role("button", name="Ask AI").click()
     page.get_by_role("button", name="Answer again").wait_for()
     assert shown(page).inner_text() == WHOLE
     assert len(provider.asked) == 1

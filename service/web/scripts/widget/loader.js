@@ -49,9 +49,9 @@ function mount() {
   button.onclick = () => call(button.ariaExpanded === "true" ? "close" : "open", { source: "button" });
   root.replaceChildren(...(placed || /off|false/.test(options.button) ? [] : [button]));
   if (accent) host.style.setProperty("--docsmith-accent", accent);
-  const mode = wasOpen() ?? (options.defaultOpen && "ask");
-  if (placed) void load().catch(() => {});
-  else if (mode) void call("open", { mode, focus: false, source: "reload" });
+  const mode = !placed && (kept(":open") || (options.defaultOpen && "ask"));
+  if (mode) void call("open", { mode, focus: false, source: "reload" });
+  else if (placed || kept("").includes('"streaming"')) loadEarly(); // the reply goes on
 }
 
 function unmount() {
@@ -128,12 +128,12 @@ const methods = {
 };
 for (const method of ["open", "close", "ask", "update", "reset"]) methods[method] = call.bind(null, method);
 
-/** The mode in which the panel was open when the page was left. */
-function wasOpen() {
+/** What was kept when the page was left: the conversations, or the mode in which the panel was open. */
+function kept(what) {
   try {
-    return sessionStorage.getItem(`docsmith:${options.site}:open`);
+    return sessionStorage.getItem(`docsmith:${options.site}${what}`) ?? "";
   } catch {
-    return null; // a page without storage
+    return ""; // a page without storage
   }
 }
 

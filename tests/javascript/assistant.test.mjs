@@ -155,7 +155,8 @@ test("a blank question, and one while a reply is written, are not sent", async (
 });
 
 test("a reader token is fetched when it is asked for, kept, and fetched again when it ends", async () => {
-  const token = (name, seconds = 900) => new Response(JSON.stringify({ token: name, expiresAt: new Date(Date.now() + seconds * 1000).toISOString() }));
+  const expiresAt = "2000-01-01T00:00:00Z"; // of a server whose clock is behind this one
+  const token = (name, expiresIn = 900) => new Response(JSON.stringify({ token: name, expiresAt, expiresIn }));
   const { assistant, calls, settings } = assistantWith([
     problem(401, "reader_token_required"), token("one"), streamOf(reply("Hi")),
     problem(401, "reader_token_expired"), token("two", 10), streamOf(reply("Hi")),
@@ -171,7 +172,7 @@ test("a reader token is fetched when it is asked for, kept, and fetched again wh
 });
 
 test("calls at the same time share a reader token, also when the first of them ends", async () => {
-  const token = new Response(JSON.stringify({ token: "t", expiresAt: "2999-01-01T00:00:00Z" }));
+  const token = new Response(JSON.stringify({ token: "t", expiresIn: 900 }));
   const { assistant, calls } = assistantWith([token, new Response("[]")], { readerTokens: true });
   const first = new AbortController();
   const ended = assert.rejects(assistant.search("a", { signal: first.signal }));
@@ -182,7 +183,7 @@ test("calls at the same time share a reader token, also when the first of them e
 });
 
 test("a token that is refused twice is an error", async () => {
-  const token = () => new Response(JSON.stringify({ token: "t", expiresAt: "2999-01-01T00:00:00Z" }));
+  const token = () => new Response(JSON.stringify({ token: "t", expiresIn: 900 }));
   const { assistant, calls } = assistantWith([problem(401, "reader_token_expired"), token, problem(401, "reader_token_expired")]);
   await assistant.send("a");
   assert.equal(calls.length, 3);
@@ -192,6 +193,13 @@ test("a token that is refused twice is an error", async () => {
 test("a refusal says when to come back, and the question can be sent again", async () => {
   const { assistant, calls } = assistantWith([problem(429, "rate_limited", { "Retry-After": "60" }), streamOf(reply("Hi"))]);
   await assistant.send("How?");
+test("a token of a service that says no seconds is used for a while", async () => {
+  const token = new Response(JSON.stringify({ token: "t", expiresAt: "2000-01-01T00:00:00Z" }));
+  const { assistant, calls } = assistantWith([token, new Response("[]"), new Response("[]")], { readerTokens: true });
+  for (const query of ["a", "ab"]) await assistant.search(query);
+  assert.deepEqual(calls.map((call) => call.headers["X-Reader-Token"]), [undefined, "t", "t"]);
+});
+
   const { status, error } = assistant.getSnapshot();
   assert.deepEqual([status, error.code, error.retryAfterSeconds, error.message], ["error", "rate_limited", 60, "It is rate_limited."]);
   await assistant.retry();

@@ -56,7 +56,7 @@ test("a refusal that is there already is not asked for again", async () => {
 
 test("an assistant that knows of tokens makes no call without one", async () => {
   const calls = [];
-  const answers = [new Response('{"token":"t","expiresAt":"2999-01-01T00:00:00Z"}'), new Response("[]")];
+  const answers = [new Response('{"token":"t","expiresIn":900}'), new Response("[]")];
   const fake = async (url, { headers }) => (calls.push([url.split("/").at(-2), headers["X-Reader-Token"]]), answers.shift());
   const assistant = createAssistant({ site: "kite", server: "https://d.example", key: "KEY", fetch: fake, storage: null, readerTokens: true });
   await assistant.search("install");
@@ -73,7 +73,7 @@ test("another refusal is not repeated", async () => {
 
 test("the assistant solves what its token costs, and asks", async () => {
   const calls = [];
-  const token = { token: "t", expiresAt: "2999-01-01T00:00:00Z" };
+  const token = { token: "t", expiresIn: 900 };
   const answers = [
     new Response('{"code":"reader_token_required"}', { status: 401 }), refusal(challengeOf(1_234)),
     new Response(JSON.stringify(token)), new Response("[]"),

@@ -67,7 +67,7 @@ async def test_busy_site_gives_tokens_for_proof(tmp_path, http):
         wrong = await fetched(http, entry, key, {**proof, "number": proof["number"] ^ 1})
         assert (wrong[0], wrong[1]["code"]) == (403, "proof_required")
         status, body = await fetched(http, entry, key, {**proof, "took": 12})  # as ALTCHA's own clients add
-        assert (status, set(body)) == (200, {"token", "expiresAt"})
+        assert (status, set(body)) == (200, {"token", "expiresAt", "expiresIn"})
         again = await fetched(http, entry, key, proof)
         assert (again[0], again[1]["code"]) == (403, "proof_required")
         renamed = await fetched(http, entry, key, {**proof, "challenge": "0" * 64})

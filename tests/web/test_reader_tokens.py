@@ -61,7 +61,8 @@ async def test_page_asks_with_its_token(entry, http):
     page = Page(http, entry, await browser_key(entry))
     assert await page.ask() == (401, "reader_token_required")
     status, body, headers = await page.post(TOKEN.format("alpha"))
-    assert (status, set(body)) == (200, {"token", "expiresAt"})
+    assert (status, set(body)) == (200, {"token", "expiresAt", "expiresIn"})
+    assert body["expiresIn"] == 900
     assert headers["RateLimit-Policy"] == '"address-tokens";q=3;w=60'
     assert await page.ask(body["token"]) == (200, "")
     own = {"Origin": None, "Sec-Fetch-Site": "same-origin"}  # as a GET of our own pages comes

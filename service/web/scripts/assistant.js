@@ -421,8 +421,8 @@ class Assistant {
     const headers = { ...this.#options.headers, Authorization: `Bearer ${this.#options.key}`, "Content-Type": "application/json" };
     const response = await withProof((body) => this.#fetch(this.#urls.token, { method: "POST", headers, body }));
     if (!response.ok) throw await errorOf(response);
-    const { token, expiresAt } = await response.json();
-    this.#token = { token, until: Date.parse(expiresAt) };
+    const { token, expiresIn = 60 } = await response.json(); // seconds: the reader's clock may be wrong
+    this.#token = { token, until: Date.now() + expiresIn * 1000 };
     this.#save();
     return token;
   }

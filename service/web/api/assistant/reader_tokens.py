@@ -25,6 +25,7 @@ class ReaderToken(Struct, frozen=True, rename="camel"):
 
     token: Annotated[str, described("Send it as `X-Reader-Token`.")]
     expires_at: Annotated[Timestamp, described("When it ends; fetch the next one before.")]
+    expires_in: Annotated[int, described("Seconds until it ends, for callers whose clock may be wrong.")]
 
 
 class TokenBody(Struct):
@@ -45,7 +46,11 @@ class TokenBody(Struct):
         200: Answer(
             f"A token for {LIFETIME // timedelta(minutes=1)} minutes.",
             ReaderToken,
-            example={"token": "kq3vN0tq2cXb6mR1sWzY8dLhJ4", "expiresAt": "2026-11-23T10:15:00.000Z"},
+            example={
+                "token": "kq3vN0tq2cXb6mR1sWzY8dLhJ4",
+                "expiresAt": "2026-11-23T10:15:00.000Z",
+                "expiresIn": LIFETIME // timedelta(seconds=1),
+            },
         )
     },
     description="For web pages that call with a key for browsers. The token is good for calls with the same key, from"
@@ -79,4 +84,4 @@ async def create_reader_token(request: web.Request) -> web.Response:
     request.app[PROOFS].count_token(project.id)
     expires_at = now() + LIFETIME
     token = make_reader_token(request.app[READER_SECRET], reader, origin, expires_at)
-    return json_response(ReaderToken(token, timestamp(expires_at)))
+    return json_response(ReaderToken(token, timestamp(expires_at), LIFETIME // timedelta(seconds=1)))

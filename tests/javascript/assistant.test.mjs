@@ -110,6 +110,9 @@ class Storage extends Map {
   }
 }
 
+/** After all that is under way without a timer. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
 /** An assistant whose requests are answered in turn; each answer is a Response, an Error, or a function of the call. */
 function assistantWith(answers, options = {}) {
   const calls = [];
@@ -223,6 +226,28 @@ test("a reply that ended meanwhile is read from the record", async () => {
   await assistant.send("How?");
   assert.equal(assistant.getSnapshot().messages[1].text, "Whole");
   assert.deepEqual([calls[2].method, calls[2].body.trigger, calls[2].body.messageId], ["POST", "submit-message", calls[0].body.messages[0].id]);
+});
+
+test("a connection that is silent is left for a new one", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const half = [": ping\n\n", reply("Half", { done: false })].map((text) => new TextEncoder().encode(text));
+  let isLeft = false;
+  const silent = new ReadableStream({
+    pull: (controller) => (half.length ? controller.enqueue(half.shift()) : new Promise(() => {})),
+    cancel: () => { isLeft = true; },
+  });
+  const { assistant, calls } = assistantWith([new Response(silent), streamOf(reply("Half and half"))]);
+  const sending = assistant.send("How?");
+  await new Promise((resolve) => assistant.subscribe((state) => state.messages[1].text === "Half" && resolve()));
+  await turn();
+  context.mock.timers.tick(44_000);
+  await turn();
+  assert.deepEqual([isLeft, calls.length], [false, 1]);
+  context.mock.timers.tick(1_000);
+  await turn();
+  context.mock.timers.tick(1); // it waits before it connects again
+  await sending;
+  assert.deepEqual([isLeft, calls.length, assistant.getSnapshot().messages[1].text], [true, 2, "Half and half"]);
 });
 
 test("a connection that stays lost is an error in the end", async () => {

@@ -6,7 +6,7 @@ import { withProof } from "./proof.js";
 const FENCE = "```suggestions";
 const [MAX_THREADS, MAX_MESSAGES, MAX_PASSAGE, MAX_SELECTION] = [20, 60, 2_000, 50_000];
 const NO_RAW = { raw: "", tail: "", fence: -1 };
-const [RECONNECTS, TOKEN_MARGIN] = [6, 30_000];
+const [RECONNECTS, TOKEN_MARGIN, MAX_SILENCE] = [6, 30_000, 45_000]; // the service sends something every 15 s
 
 export const initialState = Object.freeze({
   status: "idle", chatId: "", threadId: "", threadKey: "", messages: [], error: null, waitingSeconds: 0,
@@ -351,7 +351,9 @@ class Assistant {
     const reader = response.body.getReader();
     const decoder = new TextDecoder();
     const parser = new EventParser();
+      const timer = setTimeout(() => void reader.cancel().catch(() => {}), MAX_SILENCE);
     for (;;) {
+      clearTimeout(timer);
       const { done, value } = await reader.read().catch(() => ({ done: true }));
       if (done || !isOurs()) return false;
       for (const data of parser.push(decoder.decode(value, { stream: true }))) {

@@ -193,9 +193,6 @@ test("a token that is refused twice is an error", async () => {
   assert.equal(assistant.getSnapshot().error.code, "reader_token_expired");
 });
 
-test("a refusal says when to come back, and the question can be sent again", async () => {
-  const { assistant, calls } = assistantWith([problem(429, "rate_limited", { "Retry-After": "60" }), streamOf(reply("Hi"))]);
-  await assistant.send("How?");
 test("a token of a service that says no seconds is used for a while", async () => {
   const token = new Response(JSON.stringify({ token: "t", expiresAt: "2000-01-01T00:00:00Z" }));
   const { assistant, calls } = assistantWith([token, new Response("[]"), new Response("[]")], { readerTokens: true });
@@ -203,6 +200,9 @@ test("a token of a service that says no seconds is used for a while", async () =
   assert.deepEqual(calls.map((call) => call.headers["X-Reader-Token"]), [undefined, "t", "t"]);
 });
 
+test("a refusal says when to come back, and the question can be sent again", async () => {
+  const { assistant, calls } = assistantWith([problem(429, "rate_limited", { "Retry-After": "60" }), streamOf(reply("Hi"))]);
+  await assistant.send("How?");
   const { status, error } = assistant.getSnapshot();
   assert.deepEqual([status, error.code, error.retryAfterSeconds, error.message], ["error", "rate_limited", 60, "It is rate_limited."]);
   await assistant.retry();
@@ -316,6 +316,34 @@ test("storage that is full, broken or missing does no harm", async () => {
     assert.equal(assistant.getSnapshot().messages[1].text, "Two");
   }
   assert.deepEqual(JSON.parse(full.get("docsmith:kite")).threads.map((one) => one.title), ["Second?"]);
+});
+
+test("a thread whose reply is being written can be forgotten", async () => {
+  const { assistant, storage } = assistantWith([() => new Promise(() => {}), new Response(null, { status: 204 })]);
+  void assistant.send("First?");
+  assistant.forgetThread(assistant.getSnapshot().chatId);
+  assert.deepEqual([assistant.getThreads(), assistant.getSnapshot().messages, assistant.isBusy], [[], [], false]);
+  assert.deepEqual(JSON.parse(storage.get("docsmith:kite")).threads, []);
+});
+
+test("a full store keeps the open thread whole, and of others what is shown", async () => {
+  const passage = "x".repeat(2_000);
+  const messages = Array.from({ length: 60 }, (_, at) => (at % 2 ? { id: `r${at}`, role: "assistant", text: "Do it.", status: "done", sources: [{ number: 1, passage }], suggestions: [], checks: { sentences: [{ text: "Do it.", passage: 1 }] } } : { id: `m${at}`, role: "user", text: "How?" }));
+  const threads = Array.from({ length: 20 }, (_, at) => ({ chatId: `c${at}`, threadId: `T${at}`, threadKey: "K", title: `Question ${at}`, at, messages }));
+  const storage = new Storage([["docsmith:kite", JSON.stringify({ threads, chatId: "c3" })]]);
+  const { assistant } = assistantWith([streamOf(reply("Hi"))], { storage });
+  const kept = () => JSON.parse(storage.get("docsmith:kite"));
+  const lengths = () => kept().threads.map((one) => one.messages[1].sources[0].passage.length);
+  await assistant.send("And then?");
+  assert.deepEqual([kept().chatId, kept().threads.length, kept().threads[0].chatId], ["c3", 20, "c3"]);
+  assert.deepEqual(lengths(), [2_000, ...Array(19).fill(560)]);
+  assert.equal(kept().threads[5].messages[1].checks.sentences[0].passage, 1);
+  assert.ok(assistant.openThread("c0"));
+  assert.deepEqual([kept().threads[0].chatId, ...lengths()], ["c0", 2_000, ...Array(19).fill(560)]);
+  assert.equal(assistant.getSnapshot().messages[1].sources[0].passage.length, 2_000);
+  storage.most = storage.get("docsmith:kite").length / 2;
+  assistant.openThread("c1");
+  assert.deepEqual([kept().chatId, kept().threads.length, assistant.getThreads().length], ["c1", 5, 20]);
 });
 
 test("a reply is rated, and a refused rating is not shown", async () => {

@@ -1,6 +1,7 @@
 """Files for programs of others: scripts that pages of any website load, with their types, and the Python client.
 
-Each is one file, which people may keep a copy of: what it imports is written into it, in the place of the import.
+Each is one file, which people may keep a copy of: what it imports is written into it, in the place of the import, and
+without that module's opening comment.
 """
 
 import hashlib
@@ -18,7 +19,8 @@ MAX_AGE_SECONDS = 300
 """Their addresses stay while they change with the service."""
 
 _IMPORT = re.compile(r'^import \{ \w+ \} from "\./(\w+\.js)";$', re.MULTILINE)
-_EXPORT = re.compile(r"^export ", re.MULTILINE)
+_EXPORT = re.compile(r"^(?:export |//.*\n)", re.MULTILINE)
+"""Left out of a module that is written into another: the word, and lines of comment at the margin."""
 
 routes = web.RouteTableDef()
 

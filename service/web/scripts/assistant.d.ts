@@ -11,7 +11,8 @@ export interface Source {
   url: string;
   title: string;
   heading: string;
-  /** The beginning of the passage that the reply was made from. */
+  /** The beginning of the passage that the reply was made from: 2,000 characters, and 560 where another thread was open
+   * when the page was left. */
   passage: string;
 }
 

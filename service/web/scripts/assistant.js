@@ -4,7 +4,7 @@
 import { withProof } from "./proof.js";
 
 const FENCE = "```suggestions";
-const [MAX_THREADS, MAX_MESSAGES, MAX_PASSAGE, MAX_SELECTION] = [20, 60, 2_000, 50_000];
+const [MAX_THREADS, MAX_MESSAGES, MAX_PASSAGE, SHOWN_PASSAGE, MAX_SELECTION] = [20, 60, 2_000, 560, 50_000];
 const NO_RAW = { raw: "", tail: "", fence: -1 };
 const [RECONNECTS, TOKEN_MARGIN, MAX_SILENCE] = [6, 30_000, 45_000]; // the service sends something every 15 s
 
@@ -287,16 +287,15 @@ class Assistant {
     const kept = this.#threads.find((one) => one.chatId === chatId);
     if (!kept) return false;
     this.stop();
-    const { threadId, threadKey, messages } = kept;
-    this.#apply({ type: "thread", thread: { chatId, threadId, threadKey, messages } });
+    this.#apply(opening(kept));
     this.#tell("thread", {});
     void this.resume();
     return true;
   }
 
   forgetThread(chatId) {
-    this.#threads = this.#threads.filter((one) => one.chatId !== chatId);
     if (this.#state.chatId === chatId) this.newThread();
+    this.#threads = this.#threads.filter((one) => one.chatId !== chatId);
     this.#save();
   }
 
@@ -351,10 +350,10 @@ class Assistant {
     const reader = response.body.getReader();
     const decoder = new TextDecoder();
     const parser = new EventParser();
-      const timer = setTimeout(() => void reader.cancel().catch(() => {}), MAX_SILENCE);
     for (;;) {
-      clearTimeout(timer);
+      const timer = setTimeout(() => void reader.cancel().catch(() => {}), MAX_SILENCE);
       const { done, value } = await reader.read().catch(() => ({ done: true }));
+      clearTimeout(timer);
       if (done || !isOurs()) return false;
       for (const data of parser.push(decoder.decode(value, { stream: true }))) {
         if (data === "[DONE]") return true;
@@ -467,14 +466,14 @@ class Assistant {
 
   #save() {
     const { chatId } = this.#state;
-    for (let count = this.#threads.length; this.#storage && count >= 0; count = count > 1 ? count >> 1 : count - 1) {
-      const threads = this.#threads.slice(0, count);
+    const textOf = (one) => (one.chatId === chatId ? JSON.stringify(one) : (one.text ??= JSON.stringify(one, shortened)));
+    const texts = this.#storage ? this.#threads.map(textOf) : [];
+    for (let count = texts.length; this.#storage && count >= 0; count = count > 1 ? count >> 1 : count - 1) {
+      const rest = JSON.stringify({ reader: this.#reader, chatId, token: this.#token });
       try {
-        this.#storage.setItem(this.#name, JSON.stringify({ reader: this.#reader, chatId, threads, token: this.#token }));
+        this.#storage.setItem(this.#name, `{"threads":[${texts.slice(0, count)}],${rest.slice(1)}`);
         return;
-      } catch {
-        // full: keep fewer
-      }
+      } catch { /* full: keep fewer */ }
     }
   }
 
@@ -482,19 +481,18 @@ class Assistant {
     let kept = {};
     try {
       kept = JSON.parse(this.#storage?.getItem(this.#name) ?? "{}") ?? {};
-    } catch {
-      // not ours, or not readable
-    }
+    } catch { /* not ours, or not readable */ }
     this.#threads = (Array.isArray(kept.threads) ? kept.threads : []).filter((one) => one?.chatId && Array.isArray(one.messages));
     this.#reader = this.#options.reader ?? (typeof kept.reader === "string" && kept.reader ? kept.reader : newId());
     this.#token = kept.token?.token ? kept.token : null;
     const last = this.#threads.find((one) => one.chatId === kept.chatId);
-    if (last) {
-      const { chatId, threadId, threadKey, messages } = last;
-      this.#state = reduce(this.#state, { type: "thread", thread: { chatId, threadId, threadKey, messages } });
-    }
+    if (last) this.#state = reduce(this.#state, opening(last));
   }
 }
+
+/** Of a thread that is not open, passages are kept as far as cards show them; its JSON is made once. */
+const shortened = (name, value) => (name === "passage" ? value?.slice?.(0, SHOWN_PASSAGE) ?? value : value);
+const opening = ({ chatId, threadId, threadKey, messages }) => ({ type: "thread", thread: { chatId, threadId, threadKey, messages } });
 
 function parsed(data) {
   try { return JSON.parse(data) ?? {}; } catch { return {}; }

@@ -30,8 +30,12 @@ from service.runtime.data_folder import LOG_COPY, Trouble, only_server, require_
 from service.runtime.logs import http_logger
 from service.runtime.processes import start_server
 from service.runtime.settings.settings import Settings, drilled
+from service.runtime.system import now
 from service.web.http.connections.connections import listen
 from service.web.pages.preparing import prepare_pages
+from service.web.widget.bundle import widget
+from service.web.widget.kept import keep_files
+from service.web.widget.scripts import FOLDER as WIDGET_FOLDER
 from service.workers.data_folder_watch import AwayLog
 from service.workers.instances import NoInstance
 
@@ -190,6 +194,7 @@ async def _prepare_all(models: CurrentModels, runtime: Runtime, announced: async
     await announced.wait()  # else threads that import hold up the line that is waited for
     await prepare(models)  # first: it takes longest
     await asyncio.to_thread(prepare_pages)
+    await asyncio.to_thread(_keep_widget, runtime.data)
     rehearsal = await asyncio.to_thread(import_module, "service.main.rehearsal")  # with all that an answer takes
     if opening := runtime.index.opening():
         await asyncio.wait(opening)  # here, since they belong to this event loop, and an answer is rehearsed on another
@@ -198,6 +203,14 @@ async def _prepare_all(models: CurrentModels, runtime: Runtime, announced: async
             runtime.index, await rehearsal.indexed_sites(runtime.views), may_search=runtime.meaning is None
         )
     await asyncio.to_thread(start_server)  # else the first pull request that is opened waits for what it imports
+
+
+def _keep_widget(data: Path) -> None:
+    """Keep this version of the widget for pages that name it after the next upgrade."""
+    try:
+        keep_files(data / WIDGET_FOLDER, widget(), now())
+    except OSError as error:
+        log.warning("the widget's files are not kept for pages that name this version", error=str(error))
 
 
 async def prepare(models: CurrentModels) -> None:

@@ -22,6 +22,7 @@ PARTS = {
     "Hosted repositories": ("hosted",),
     "Clones of repositories": ("repos",),
     "Copies of websites": ("websites",),
+    "Earlier versions of the widget": ("widget",),
     "Uploads": ("uploads",),
 }
 """Files and folders of the data folder, by what people call them."""

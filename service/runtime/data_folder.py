@@ -30,7 +30,7 @@ COPY_MARK = "restored.json"
 _DERIVED = ("views.db", "checkpoints.jsonl", "hosted")
 """Made after the log, so a folder with one of these has had a log."""
 _OURS = re.compile(
-    r"(events|keys|views|usage|sessions|log-copy)\.db.*|server\.lock|instances|hosted|repos|index|websites?|checkpoint.*|usage.*"
+    r"(events|keys|views|usage|sessions|log-copy)\.db.*|server\.lock|instances|hosted|repos|index|widget|websites?|checkpoint.*|usage.*"
     r"|store|store\.new|moved|wrapping-keys|demo\.log|(?:manual|sample)|\.(?:manual|sample)-.*|docsmith\.toml|restored\.json|lost\+found|\.snapshot",
     re.DOTALL,
 )

@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from service.web.http.answers.security_headers import IS_HTTPS
+from service.web.http.app_keys import DATA
 from service.web.http.entrance import Entrance
 from service.web.widget import scripts
 from service.web.widget.bundle import HIGHLIGHT, MARKDOWN, PROOF, SEARCH, widget
@@ -20,9 +21,9 @@ MAX_LOADER, MAX_PANEL, MAX_ALL = 3_000, 20_000, 35_000
 
 
 @pytest.fixture
-async def client():
+async def client(tmp_path):
     app = web.Application(middlewares=[Entrance().enter])
-    app[IS_HTTPS] = False
+    app[IS_HTTPS], app[DATA] = False, tmp_path
     app.add_routes(scripts.routes)
     async with TestClient(TestServer(app), auto_decompress=False) as client:
         yield client

@@ -233,7 +233,11 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        kept = {name: error.headers[name] for name in ("Allow", "WWW-Authenticate") if name in error.headers}
+        kept = {
+            name: error.headers[name]
+            for name in ("Allow", "Cache-Control", "WWW-Authenticate")
+            if name in error.headers
+        }
         code = CODES.get(error.status, f"http_{error.status}")
         return problem(request, error.status, code, SENTENCES.get(error.status, error.reason + "."), headers=kept)
     except (StoreUnavailable, WrongExpectedVersion, TimeoutError) as error:

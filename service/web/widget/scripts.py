@@ -5,8 +5,12 @@ import re
 
 from aiohttp import hdrs, web
 
+from service.web.http.app_keys import DATA
 from service.web.widget.bundle import Script, widget
+from service.web.widget.kept import kept_file
 
+FOLDER = "widget"
+"""In the data folder, for files of earlier versions."""
 LOADER_SECONDS = 300
 """The loader's address stays while it changes with the service; the other files never change."""
 FILE_SECONDS = 365 * 24 * 3600
@@ -23,12 +27,18 @@ async def loader(request: web.Request) -> web.Response:
     return _response(request, found, f"public, max-age={LOADER_SECONDS}")
 
 
-@routes.get(r"/widget/{name:[\w-]{43}}.js")
+@routes.get(r"/widget/{name:[A-Za-z0-9_-]{43}}.js")
 async def file(request: web.Request) -> web.Response:
-    """A file of this version; of another, 404: the loader then asks for its own newest version."""
-    found = (await asyncio.to_thread(widget)).by_name.get(request.match_info["name"])
+    """A file of this version or of an earlier one. Of another instance's newer version 404, which browsers do not keep:
+    the widget then asks again, and its loader for the newest version's panel.
+    """
+    name = request.match_info["name"]
+    found = (await asyncio.to_thread(widget)).by_name.get(name)
     if found is None:
-        raise web.HTTPNotFound
+        try:
+            found = await asyncio.to_thread(kept_file, request.app[DATA] / FOLDER, name)
+        except FileNotFoundError:
+            raise web.HTTPNotFound(headers={"Cache-Control": "no-store"}) from None
     return _response(request, found, f"public, max-age={FILE_SECONDS}, immutable")
 
 

@@ -97,10 +97,13 @@ def test_arabic_is_shown_from_right_to_left(opened, provider, site):
     panel.get_by_text("شغّل المثبّت.").first.wait_for()
     assert panel.evaluate("(one) => getComputedStyle(one).direction") == "rtl"
     assert panel.get_attribute("lang") == "ar"
+    whole = panel.get_by_role("button", name="مفيدة", exact=True)  # while a reply is written, no question is taken
+    whole.first.wait_for()
     provider.will_reply("1. شغّل المثبّت.")
     page.get_by_role("textbox", name="سؤالك").fill("كيف؟")
     page.keyboard.press("Enter")
     panel.locator("ol li", has_text="المثبّت").wait_for()
+    whole.nth(1).wait_for()
     provider.will_reply("1. Run the installer.\n2. Wait.")
     page.get_by_role("textbox", name="سؤالك").fill("How?")
     page.keyboard.press("Enter")

@@ -172,7 +172,8 @@ async def ranges(target: Target, answers: Answers) -> None:
     async with session() as http:
 
         async def one(place: int) -> None:
-            path = ("/docs", "/openapi.json", "/readyz", "/docs/errors/not_found")[place % 4]
+            pages = ("/docs", "/docs/listKeys", f"/docs?q=job+{place}", "/docs/errors/not_found")
+            path = (*pages, "/openapi.json", "/readyz")[place % 6]
             await send(http, answers, "GET", target.url + path, headers=headers)
 
         await again_and_again(target.many(20), one)

@@ -10,14 +10,14 @@ from functools import cache, lru_cache
 
 import msgspec
 from aiohttp import web
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from service.web.api.description.description import description
-from service.web.http.access.hosts import service_address
+from service.web.http.access.hosts import NAMES, service_address
 from service.web.http.query_params import query_param
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, message_page, way_up
 from service.web.pages.reference_views import KEY, KEY_KINDS, VARIABLES, OperationView, Section, sections
-from service.web.pages.rendering import rendered
+from service.web.pages.rendering import rendered, safe_markdown
 
 routes = web.RouteTableDef()
 
@@ -25,6 +25,8 @@ SANE_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 ADDRESS = "https://address.invalid"
 MAX_QUERY = 200
 """Characters of a search."""
+MAX_PAGES = 256
+"""Pages that are kept as HTML: more than there are operations, from 20 to 60 kB each."""
 
 
 @routes.get("/openapi.json")
@@ -44,31 +46,52 @@ async def show_document(request: web.Request) -> web.Response:
 async def show_reference(request: web.Request) -> web.Response:
     """List the operations, or those that a search finds."""
     query = (query_param(request, "q") or "")[:MAX_QUERY].strip()
-    return await _page(request, "reference.html", query=query, found=_found(await _sections(), query))
+    root = way_up(request)
+    return _answer(request, await asyncio.to_thread(_searched, query, root) if query else await _kept("", root))
 
 
 @routes.get("/docs/{operation}")
 async def show_operation(request: web.Request) -> web.Response:
     wanted = request.match_info["operation"]
-    operation = next((one for section in await _sections() for one in section.operations if one.id == wanted), None)
-    if operation is None:
+    if wanted not in await asyncio.to_thread(_operations):
         text = "The API has no operation of this name. Look at the list of all."
         return message_page(request, status=404, title="Operation not found", text=text)
-    return await _page(request, "reference_operation.html", operation=operation, key_kinds=KEY_KINDS)
+    return _answer(request, await _kept(wanted, way_up(request)))
 
 
-async def _page(request: web.Request, template: str, **values: object) -> web.Response:
-    host = request.host if SANE_HOST.fullmatch(request.host) else "localhost"  # it goes into commands
-    html = rendered(
-        template,
-        root=way_up(request),
-        sections=await _sections(),
-        text=description()["info"]["description"],
-        variables=VARIABLES.values(),
-        key=KEY,
-        **values,
-    )
-    return html_response(html.replace(ADDRESS, str(escape(f"{request.scheme}://{host}"))), headers=SCRIPTED_HEADERS)
+def _answer(request: web.Request, html: str) -> web.Response:
+    return html_response(html.replace(ADDRESS, str(escape(_address(request)))), headers=SCRIPTED_HEADERS)
+
+
+def _address(request: web.Request) -> str:
+    """Return the service's address as it goes into commands that people copy."""
+    is_sane = request.app[NAMES].public_url or SANE_HOST.fullmatch(request.host)
+    return service_address(request) if is_sane else f"{request.scheme}://localhost"
+
+
+async def _kept(operation: str, root: str) -> str:
+    return await asyncio.to_thread(_page, operation, root)
+
+
+@lru_cache(maxsize=MAX_PAGES)
+def _page(operation: str, root: str) -> str:
+    """Return the page of an operation, or of all where it is empty; anyone may ask for it, and it never changes."""
+    if not operation:
+        return _searched("", root)
+    values = {
+        "operation": _operations()[operation],
+        "key": KEY,
+        "key_kinds": KEY_KINDS,
+        "variables": VARIABLES.values(),
+    }
+    return rendered("reference_operation.html", root=root, sections=_sections(), **values)
+
+
+def _searched(query: str, root: str) -> str:
+    """Return the page of the operations that a search finds."""
+    found = _found(_sections(), query)
+    values = {"query": query, "found": found, "about": _about()}
+    return rendered("reference.html", root=root, sections=_sections(), **values)
 
 
 def _found(every: list[Section], query: str) -> list[Section]:
@@ -82,13 +105,21 @@ def _found(every: list[Section], query: str) -> list[Section]:
     return [one for one in found if one.operations]
 
 
-async def _sections() -> list[Section]:
-    return await asyncio.to_thread(_all_sections)  # to make it takes 50 ms, once
+@cache
+def _sections() -> list[Section]:
+    return sections(description(), ADDRESS)  # 50 ms, once
 
 
 @cache
-def _all_sections() -> list[Section]:
-    return sections(description(), ADDRESS)
+def _operations() -> dict[str, OperationView]:
+    return {one.id: one for section in _sections() for one in section.operations}
+
+
+@cache
+def _about() -> dict[str, Markup]:
+    """Return the text before the first request, and those of the sections by their names."""
+    texts = {one.name: one.text for one in _sections()}
+    return {name: safe_markdown(text) for name, text in {"": description()["info"]["description"], **texts}.items()}
 
 
 @cache

@@ -9,6 +9,8 @@
   if (!form) return;
   const output = form.querySelector("output");
   const stop = form.querySelector("[data-stop]");
+  const send = form.querySelector("[data-send]");
+  const keyField = document.getElementById("field-key"); // it has no name: no form may send it
   let controller = null;
 
   function address() {
@@ -25,7 +27,7 @@
 
   function request() {
     const headers = {};
-    const key = form.elements.key?.value.trim();
+    const key = keyField?.value.trim();
     if (key) headers.Authorization = `Bearer ${key}`;
     const body = form.elements.body?.value;
     if (body) headers["Content-Type"] = "application/json";
@@ -89,4 +91,5 @@
   });
 
   stop.addEventListener("click", () => controller?.abort());
+  send.disabled = false; // before, a press would send the form itself, with its fields in the address
 })();

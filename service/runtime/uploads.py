@@ -2,6 +2,9 @@
 
 A killed process leaves nothing for long: the folder of an upload is locked while its owner lives (``scratch``), and the
 next upload, or the next start, removes those without one.
+
+What arrives slowly costs a file and little else, so it holds a place of its own; the few slots are for unpacking and
+importing. A slot that was held from the first byte would let a few slow senders stop the uploads of all others.
 """
 
 import asyncio
@@ -25,11 +28,11 @@ PREFIX = ".upload-"
 ADDRESS = re.compile(re.escape(UPLOAD) + r"([a-z0-9_]{8})/.*")
 MAX_NAME_CHARACTERS = 100
 
-SLOTS, SLOTS_EACH, WAITING_EACH = 8, 2, 4
-"""Uploads at a time: of all organizations, of one, and of one that wait."""
+ARRIVING, SLOTS, SLOTS_EACH, WAITING_EACH = 64, 8, 2, 4
+"""Uploads at a time: that arrive, that are unpacked and imported, of one organization, and of one that wait."""
 WAIT_SECONDS, PIECE_SECONDS, ARRIVE_SECONDS, UNPACK_SECONDS = 60.0, 60.0, 1_800.0, 300.0
-"""For a slot, for the next bytes, for all of them, and for unpacking them."""
-WRITE_BYTES = 1024 * 1024
+"""For a place, for the next bytes, for all of them, and for unpacking them or waiting for a slot to do it."""
+WRITE_BYTES = 256 * 1024
 UNPACK_MEMORY_BYTES = 2 * 1024**3
 
 
@@ -44,7 +47,9 @@ class Upload(Struct, frozen=True):
 class Uploads:
     def __init__(self, data: Path, on_refused: Callable[[], None] = lambda: None) -> None:
         self._parent = _parent(data)
-        self._shares = Shares(SLOTS, (SLOTS_EACH,), waiting=WAITING_EACH, seconds=WAIT_SECONDS, on_refused=on_refused)
+        each = (SLOTS_EACH,)
+        self._arriving = Shares(ARRIVING, each, waiting=WAITING_EACH, seconds=WAIT_SECONDS, on_refused=on_refused)
+        self._slots = Shares(SLOTS, each, waiting=SLOTS_EACH, seconds=UNPACK_SECONDS, on_refused=on_refused)
 
     @asynccontextmanager
     async def received(self, owner: str, name: str, pieces: AsyncIterator[bytes]) -> AsyncIterator[Upload]:
@@ -52,20 +57,21 @@ class Uploads:
 
         Raises BodyTooLarge, BodyTooSlow, DiskFull, Unavailable, and what ``unpack_zip`` raises.
         """
-        async with self._shares.slot(owner):
+        async with self._arriving.slot(owner):
             with needs_room():
                 self._parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with scratch_folder(self._parent, PREFIX) as folder:
                 archive, files = folder / "sent.zip", folder / "files"
                 await _receive(archive, pieces)
-                files.mkdir(mode=0o700)
-                unpacked = await run_in_child(
-                    _unpack, archive, files, timeout_seconds=UNPACK_SECONDS, memory_bytes=UNPACK_MEMORY_BYTES
-                )
-                try:
-                    yield Upload(f"{UPLOAD}{folder.name.removeprefix(PREFIX)}/{_plain(name)}", unpacked)
-                finally:
-                    await asyncio.to_thread(shutil.rmtree, files, ignore_errors=True)
+                async with self._slots.slot(owner):
+                    files.mkdir(mode=0o700)
+                    unpacked = await run_in_child(
+                        _unpack, archive, files, timeout_seconds=UNPACK_SECONDS, memory_bytes=UNPACK_MEMORY_BYTES
+                    )
+                    try:
+                        yield Upload(f"{UPLOAD}{folder.name.removeprefix(PREFIX)}/{_plain(name)}", unpacked)
+                    finally:
+                        await asyncio.to_thread(shutil.rmtree, files, ignore_errors=True)
 
 
 def upload_folder(data: Path, repository: str) -> Path | None:

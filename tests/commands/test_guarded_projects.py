@@ -406,6 +406,32 @@ async def test_upload_of_more_than_200_mib_is_cut_off(tmp_path):
     assert list((tmp_path / "uploads").iterdir()) == []
 
 
+async def test_slow_uploads_of_others_do_not_stop_one(tmp_path):
+    received, all_slow = Uploads(tmp_path).received, asyncio.Event()
+    sending = 0
+
+    async def slow():
+        nonlocal sending
+        sending += 1
+        if sending == 2 * 8:
+            all_slow.set()
+        yield b"P"
+        await asyncio.Event().wait()
+
+    async def send_slowly(organization):
+        async with received(organization, "x.zip", slow()):
+            pytest.fail("it was accepted")
+
+    async with asyncio.timeout(60):
+        tasks = [asyncio.ensure_future(send_slowly(f"slow-{number // 2}")) for number in range(2 * 8)]
+        await all_slow.wait()
+        async with received("acme", "x.zip", pieces(zipped({"a.md": "# A"}))) as upload:
+            assert upload.unpacked is not None
+        for one in tasks:
+            one.cancel()
+        await asyncio.wait(tasks)
+
+
 async def test_uploads_of_killed_processes_are_removed(tmp_path):
     left = tmp_path / "uploads" / f"{uploads.PREFIX}abcd1234"
     left.mkdir(parents=True)

@@ -1,15 +1,17 @@
 """Jobs as they are read: ended ones from memory, until the next event of the job or an erasure."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from eventstore import NewEvent, SQLiteEventStore, Views, execute
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import ArchiveJob, CancelJob, Message, RequestJob
 from service.queries.jobs.jobs import JobReader, JobSlots
+from service.queries.jobs.organization_jobs import follow_organization_jobs
 from service.queries.read_models import read_models
 from service.streams import JOBS
 
@@ -31,12 +33,17 @@ async def store(tmp_path):
 
 
 @pytest.fixture
-async def reader(store, tmp_path):
+async def views(store, tmp_path):
     async with await Views.open(tmp_path / "views.db", store, read_models()) as views, running(views.run()):
-        reader = JobReader(store, views, JobSlots(9, 9))
-        await reader.load()
-        async with running(reader.run()):
-            yield reader
+        yield views
+
+
+@pytest.fixture
+async def reader(store, views):
+    reader = JobReader(store, views, JobSlots(9, 9))
+    await reader.load()
+    async with running(reader.run()):
+        yield reader
 
 
 @asynccontextmanager
@@ -92,3 +99,16 @@ async def test_job_is_encoded_once(store, reader):
     job = await reader.read("project", "one")
     assert job.encoded()[0] is job.encoded()[0]
     assert job.as_begun().encoded() != job.encoded()
+
+
+async def test_jobs_of_others_wake_no_follower_of_an_organization(store, views):
+    changes = follow_organization_jobs(store, views, "org", after=0, pause_seconds=0)
+    async with aclosing(changes), asyncio.timeout(60):
+        await execute(store, JOBS, "theirs", replace(REQUEST, organization_id="another"))
+        seen = asyncio.ensure_future(anext(changes))
+        await views.wait_for(await store.head())
+        await execute(store, JOBS, "theirs", CancelJob(NOW))
+        await execute(store, JOBS, "one", REQUEST)
+        assert await seen == await store.head()
+        await execute(store, JOBS, "one", CancelJob(NOW))
+        assert await anext(changes) == await store.head()

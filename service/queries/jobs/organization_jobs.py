@@ -1,17 +1,22 @@
 """The jobs of an organization, for the people who look after them."""
 
+import asyncio
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import aclosing
 from datetime import datetime
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eventstore import Views
+from eventstore import EventStore, Views
 from service.domain.jobs.decider import job_not_found
 from service.domain.texts.times import timestamp
 from service.queries.jobs.jobs import JobSlots, job_view, queue_position
+from service.queries.read_models import wait_for_head
+from service.streams import JOBS
 from service.views.jobs.jobs import JobState, JobView, ListedJobView, OrganizationJobList
 from service.views.overview import MAX_COUNTED
 
@@ -126,6 +131,29 @@ async def project_of_job(views: Views, organization_id: str, job_id: str) -> str
     if row is None:
         raise job_not_found()
     return str(row[0])
+
+
+async def follow_organization_jobs(
+    store: EventStore, views: Views, organization_id: str, *, after: int, pause_seconds: float
+) -> AsyncGenerator[int, None]:
+    """Yield a position in the log whenever jobs of the organization have changed, and reads show it.
+
+    ``pause_seconds``: the least time between two looks at what is new, which is also what the jobs of others cost.
+    """
+    async with aclosing(store.follow(after=after, category=JOBS.category)) as batches:
+        async for batch in batches:
+            await wait_for_head(store, views)
+            if await _has_any(views, organization_id, {JOBS.entity_id(event.stream) for event in batch}):
+                yield batch[-1].position
+            await asyncio.sleep(pause_seconds)
+
+
+async def _has_any(views: Views, organization_id: str, job_ids: Collection[str]) -> bool:
+    row = await views.query_one(
+        "SELECT 1 FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND organization_id = ? LIMIT 1",
+        (msgspec.json.encode(list(job_ids)).decode(), organization_id),
+    )
+    return row is not None
 
 
 def listed_job(row: sqlite3.Row, place: int | None = None) -> ListedJob:

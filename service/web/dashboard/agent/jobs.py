@@ -1,6 +1,5 @@
 """The jobs of an organization, and the page that gives a new one."""
 
-import asyncio
 import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -17,12 +16,12 @@ from service.queries.jobs.organization_jobs import (
     JobFilter,
     ListedJobs,
     count_organization_jobs,
+    follow_organization_jobs,
     list_organization_jobs,
 )
 from service.queries.projects import list_organization_projects
 from service.queries.read_models import wait_for_head
 from service.runtime.system import new_id
-from service.streams import JOBS
 from service.views.projects import ProjectView
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
 from service.web.http.access.hosts import service_address
@@ -96,14 +95,15 @@ async def _live_rows(request: web.Request, viewer: Member) -> AsyncGenerator[Liv
     after = await store.head()
     shown = await _rows(request, viewer)
     yield Live(rendered("agent/jobs_rows.html", root=root, member=viewer, **shown))
-    async with aclosing(store.follow(after=after, category=JOBS.category)) as batches:
-        async for _ in batches:
-            await wait_for_head(store, request.app[VIEWS])
+    changes = follow_organization_jobs(
+        store, request.app[VIEWS], viewer.organization_id, after=after, pause_seconds=LIVE_SECONDS
+    )
+    async with aclosing(changes):
+        async for _ in changes:
             rows = await _rows(request, viewer)
-            if rows != shown:  # the jobs of others change, too
+            if rows != shown:
                 shown = rows
                 yield Live(rendered("agent/jobs_rows.html", root=root, member=viewer, **rows))
-            await asyncio.sleep(LIVE_SECONDS)
 
 
 async def _rows(request: web.Request, viewer: Member) -> dict[str, object]:

@@ -110,6 +110,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def people(service: Service) -> People:
+    return people_of(service)
+
+
+def people_of(service: Service) -> People:
+    """Add one person of each kind to a running service."""
+
     async def added() -> tuple[str, dict[str, tuple[str, str]]]:
         async with open_data(service.data) as runtime:
             other = await create_organization(runtime.store, "Beta", Metadata("cli:tests"))

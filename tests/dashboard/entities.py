@@ -25,13 +25,7 @@ def made(service: Service) -> Entities:
     answer = _posted(address, asked, service.assistant)
     thread_id = answer.headers["X-Thread-Id"]
     assert b"[DONE]" in answer.read()
-    jobs = f"{service.url}/v2/agent/{service.project_id}/job"
-    wanted = {"prompt": 'Append "Kites are seen." to index.md'}
-    job_id = json.load(_posted(jobs, wanted, service.admin))["id"]
-    watched = service.run("job", "watch", job_id)
-    assert watched.returncode == 0, watched.stderr
-    with urlopen(Request(f"{jobs}/{job_id}", headers=service.admin), timeout=60) as found:
-        job = json.load(found)
+    job_id, pull_request = opened_pull_request(service, 'Append "Kites are seen." to index.md')
     hook = _posted(f"{service.url}/v2/webhooks", {"url": "https://hooks.example/docsmith"}, service.admin)
     values = {
         "organizationId": service.organization_id,
@@ -45,7 +39,17 @@ def made(service: Service) -> Entities:
         "operation": "listKeys",
         "code": "unauthorized",
     }
-    return Entities(values, urlsplit(job["prLink"]).path)
+    return Entities(values, pull_request)
+
+
+def opened_pull_request(service: Service, prompt: str) -> tuple[str, str]:
+    """Give a job and wait for its end; return its id, and the path of its pull request's page."""
+    jobs = f"{service.url}/v2/agent/{service.project_id}/job"
+    job_id = json.load(_posted(jobs, {"prompt": prompt}, service.admin))["id"]
+    watched = service.run("job", "watch", job_id)
+    assert watched.returncode == 0, watched.stderr
+    with urlopen(Request(f"{jobs}/{job_id}", headers=service.admin), timeout=60) as found:
+        return job_id, urlsplit(json.load(found)["prLink"]).path
 
 
 def archived_job(service: Service) -> None:

@@ -138,6 +138,11 @@ LEAST = {
     "GET /operator/settings": OPERATOR,
 }
 """The least that a person needs. A member's role counts in the organization of the address alone."""
+BY_LINK = {
+    False: {"merge": EDITOR, "close": EDITOR, "comment": EDITOR, "resolve": EDITOR},
+    True: {"merge": ANYONE, "close": ANYONE, "comment": EDITOR, "resolve": EDITOR},
+}
+"""The least that a person with the link of a pull request needs for what its page does, by ``hosted.act_by_link``."""
 ELSEWHERE = {
     "POST /sign-out": "test_sign_in.py: it uses up a session",
 }
@@ -145,7 +150,7 @@ ELSEWHERE = {
 NUMBERS = ("position", "number")
 """Parts of paths that are digits; the others may be hexadecimal."""
 HOSTED = "/hosted/"
-"""Pages of pull requests: their address is a secret that lets anyone read (test_pull_requests.py)."""
+"""Pages of pull requests: their address is a secret that lets anyone read; see ``BY_LINK`` for what they do."""
 
 
 def served() -> list[str]:

@@ -2,9 +2,25 @@
 
 import pytest
 
-from tests.dashboard.conftest import browser
-from tests.dashboard.served import ANYONE, ELSEWHERE, LEAST, OPERATOR, PEOPLE, PERSON, READER, ROLES, filled, served
+from tests.dashboard.conftest import AWAY, COOKIE, browser, people_of, post_form
+from tests.dashboard.entities import opened_pull_request
+from tests.dashboard.served import (
+    ANYONE,
+    BY_LINK,
+    EDITOR,
+    ELSEWHERE,
+    LEAST,
+    OPERATOR,
+    PEOPLE,
+    PERSON,
+    READER,
+    ROLES,
+    filled,
+    served,
+)
+from tests.service_process import service_in, write_docs
 
+PROMPT = 'Append "Kites are decided on." to index.md'
 JSON = {"Accept": "application/json"}
 REFUSALS = {"organization_not_found": "not found", "role_too_low": "forbidden", "operator_only": "forbidden"}
 READERS_REFUSALS = {**REFUSALS, "domain_not_found": "not found"}
@@ -60,3 +76,28 @@ async def test_page_leads_to_sign_in_and_back(service, nobody):
     path = f"/dashboard/{service.organization_id}/jobs?state=open"
     async with nobody.get(path, allow_redirects=False) as answer:
         assert (answer.status, answer.headers["Location"].endswith("state%3Dopen")) == (303, True)
+
+
+@pytest.fixture(scope="module", params=BY_LINK, ids=["act_by_role", "act_by_link"])
+def reviewed(request, service, people, tmp_path_factory):
+    """The setting, the page of a pull request of a service that has it, and the cookies of its people."""
+    if not request.param:
+        yield False, service.url + opened_pull_request(service, PROMPT)[1], people.cookies
+        return
+    folder = tmp_path_factory.mktemp("by-link")
+    with service_in(folder, {**AWAY, "DOCSMITH_HOSTED__ACT_BY_LINK": "true"}) as other:
+        other.set_up(write_docs(folder / "docs"))
+        other.start()
+        yield True, other.url + opened_pull_request(other, PROMPT)[1], people_of(other).cookies
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+@pytest.mark.parametrize("action", BY_LINK[False])
+def test_link_of_a_pull_request_acts_for_role(reviewed, action, person):
+    by_link, url, cookies = reviewed
+    cookie = {"Cookie": f"{COOKIE}={cookies[person]}"} if person in cookies else {}
+    answer = post_form(f"{url}/{action}", {"text": ""}, cookie)
+    assert answer.status < 500
+    least = BY_LINK[by_link][action]
+    is_editor = person in ROLES and ROLES.index(person) >= ROLES.index(EDITOR)
+    assert (answer.status != 403) == (least == ANYONE or is_editor), answer.text

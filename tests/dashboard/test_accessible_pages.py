@@ -1,5 +1,7 @@
 """Every page in Chromium: what axe finds in light and dark, the policy, other origins, the width of a phone."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from tests.dashboard.browsing import SIZES
@@ -69,6 +71,64 @@ def test_list_with_a_choice_is_accessible(browsing, axe, service, entities, path
     with browsing.opened("owner") as page:
         chosen = path.replace("{domain}", service.domain)
         assert page.goto(f"/dashboard/{service.organization_id}/{chosen}").status == 200
+        assert problems_of(page, axe) == []
+
+
+@dataclass
+class Sent:
+    """A form that a person fills in, and the words of the page that answers it."""
+
+    path: str
+    fields: dict[str, str]
+    button: str
+    words: str
+    """Empty where the page says in its own words why it was refused."""
+    person: str = "owner"
+
+
+BELOW = "/dashboard/{organizationId}"
+GOLDEN = """{"query": "How is the delay between two tries set?", "relevant": ["retry.md"]}
+{"query": "How long is a piece of string?", "relevant": ["index.md"]}"""
+SENT = {
+    "admin key created": Sent(f"{BELOW}/keys/new", {"Name": "Looked at"}, "Create the key", "Copy the key"),
+    "assistant key created": Sent(
+        f"{BELOW}/keys/new?kind=assistant&use=server&site={{domain}}",
+        {"Name": "Looked at, too"},
+        "Create the key",
+        "Copy the key",
+    ),
+    "webhook created": Sent(
+        f"{BELOW}/webhooks/new", {"Address": "https://hooks.example/seen"}, "Create the webhook", "Copy the secret now"
+    ),
+    "invitation": Sent(f"{BELOW}/people", {"Email": "invited@example.com"}, "Invite", "Sign-in link for"),
+    "golden questions": Sent(
+        f"{BELOW}/sites/{{domain}}/golden", {"Questions": GOLDEN}, "Ask them", "Not found among the first five"
+    ),
+    "golden questions refused": Sent(f"{BELOW}/sites/{{domain}}/golden", {"Questions": "{"}, "Ask them", ""),
+    "job reproduced": Sent(
+        "/operator/audit/reproduce", {"Job": "{jobId}"}, "Reproduce", "Each commit has the id", "operator"
+    ),
+    "no job reproduced": Sent(
+        "/operator/audit/reproduce", {"Job": "nothing"}, "Reproduce", "Job not found: nothing.", "operator"
+    ),
+    "log checked": Sent("/operator/audit/verify", {}, "Verify", "Every event is as it was recorded.", "operator"),
+    "job refused": Sent(
+        f"{BELOW}/jobs/new", {"Instruction": " ", "Branch": "no such..branch"}, "Create the job", "Write what the agent"
+    ),
+    "webhook refused": Sent(f"{BELOW}/webhooks/new", {"Address": "http://127.0.0.1/"}, "Create the webhook", ""),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_answer_to_a_form_is_accessible(browsing, axe, entities, name):
+    sent = SENT[name]
+    with browsing.opened(sent.person) as page:
+        page.goto(filled(sent.path, **entities.values))
+        for label, text in sent.fields.items():
+            page.get_by_label(label).first.fill(filled(text, **entities.values))
+        page.get_by_role("button", name=sent.button).click()
+        answered = page.get_by_text(sent.words) if sent.words else page.get_by_role("alert")
+        answered.first.wait_for()
         assert problems_of(page, axe) == []
 
 

@@ -16,7 +16,7 @@ HIDDEN = "[hidden]"
 CATEGORIES = tuple(sorted(one.category for one in vars(streams).values() if isinstance(one, Decider)))
 PAGE = 1000
 WINDOW = 500
-"""Positions that are read at once."""
+"""Positions that are read at once, after a few windows that are smaller: without a filter, the first has the page."""
 MAX_READ, MAX_WINDOWS = 2_000, 40
 """Events, and windows, that are read for one page: a filter that few events fit goes on with the next page."""
 
@@ -109,9 +109,9 @@ async def event_page(store: EventStore, wanted: Filter, *, before: int | None, l
     elif wanted.until is not None and stream is None:
         end = min(end, await _first_at(store, wanted.until, end))
     found: list[RecordedEvent] = []
-    read = windows = 0
+    read, windows, window = 0, 0, min(limit, WINDOW)
     while end > 1 and len(found) < limit and read < MAX_READ and windows < MAX_WINDOWS:
-        start = max(end - WINDOW, 1)
+        start, window = max(end - window, 1), min(2 * window, WINDOW)
         if stream is not None:
             page = await store.read_stream(stream, after_version=start - 1, limit=end - start)
         else:

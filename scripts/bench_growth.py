@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -63,16 +63,17 @@ class Cost(Struct):
 class Service:
     """A server in a process of its own."""
 
-    def __init__(self, data: Path, keys: dict[str, str]) -> None:
+    def __init__(self, data: Path, keys: dict[str, str], environment: Mapping[str, str] | None = None) -> None:
         self._keys, began = keys, time.perf_counter()
         limits = ("ASSISTANT_KEY_MONTH", "ORGANIZATION_HOUR", "ADDRESS_DAY", "PROJECT_HOUR", "KEY_SEARCHES_MINUTE")
         unlimited = {f"DOCSMITH_LIMITS__{name}": "1000000000" for name in limits}  # 0 would count nothing
         self._process = subprocess.Popen(
             [sys.executable, "-m", "service", "serve", "--port", "0", "--data", str(data)],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **unlimited},
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, **unlimited, **(environment or {})},
         )  # fmt: skip
         assert self._process.stdout is not None
-        self._url = self._process.stdout.readline().removeprefix("listening on ").strip()
+        self.url = self._process.stdout.readline().removeprefix("listening on ").strip()
         self.listening_seconds = time.perf_counter() - began
         while not self._is_ready():
             time.sleep(0.02)
@@ -90,7 +91,7 @@ class Service:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self._url}/readyz"):
+            with urllib.request.urlopen(f"{self.url}/readyz"):
                 return True
         except urllib.error.HTTPError:
             return False
@@ -99,7 +100,7 @@ class Service:
         """Return the headers and the whole body of an answer."""
         headers = {"Authorization": f"Bearer {self._keys[key]}", "Content-Type": "application/json"}
         sent = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(urllib.request.Request(f"{self._url}{path}", sent, headers)) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}{path}", sent, headers)) as answer:
             return answer.headers, answer.read()
 
     def cost(self, work: Callable[[int], object], times: int = TIMES) -> Cost:

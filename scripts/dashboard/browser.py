@@ -1,0 +1,138 @@
+"""The dashboard in Chromium: how soon a long page is there and scrolls, a step shows, and a new key works."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from scripts.dashboard.pages import COOKIE
+
+OPENINGS = 5
+SCROLLED_MS = 3_000
+MOST_TABS = 60
+SIZE = {"width": 1280, "height": 900}
+SHOWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SCROLL = """(forMs) => new Promise((done) => {
+  const began = performance.now();
+  let frames = 0;
+  const step = (now) => {
+    frames += 1;
+    const most = document.scrollingElement.scrollHeight - innerHeight;
+    scrollTo(0, ((now - began) / forMs) * most);
+    if (now - began < forMs) requestAnimationFrame(step);
+    else done(frames);
+  };
+  requestAnimationFrame(step);
+})"""
+EMPTY = '<!doctype html><html lang="en"><title>Empty</title><body style="height: 20000px"></body></html>'
+WATCH = """() => {
+  window.shownAt = {};
+  const look = () => {
+    for (const step of document.querySelectorAll("#steps li.said")) {
+      const text = step.querySelector(".words")?.textContent.trim();
+      if (text && !(text in window.shownAt)) window.shownAt[text] = Date.now();
+    }
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true, characterData: true });
+}"""
+FOCUSED = """() => {
+  const one = document.activeElement;
+  const label = one.labels?.[0] ?? one;
+  return (one.getAttribute("aria-label") ?? label.textContent).replace(/\\s+/g, " ").trim();
+}"""
+
+
+def signed_in(browser: Any, url: str, session: str = "") -> Any:
+    """Return a page in a fresh profile; ``url`` begins with http://localhost."""
+    context = browser.new_context(viewport=SIZE, base_url=url)
+    if session:
+        # Browsers keep such a cookie for https alone, and send it to http://localhost as well
+        context.add_cookies([{"name": COOKIE, "value": session, "url": "https://localhost"}])
+    return context.new_page()
+
+
+def opening_seconds(page: Any, path: str) -> float:
+    """Return the median time from asking for a page to its first frame after everything has loaded."""
+    found = []
+    for _ in range(OPENINGS):
+        page.goto("about:blank")
+        began = time.perf_counter()
+        page.goto(path, wait_until="load")
+        page.evaluate(SHOWN)
+        found.append(time.perf_counter() - began)
+    return median(found)
+
+
+def scrolled_share(page: Any) -> float:
+    """Return the frames while the page is scrolled from top to end, as a share of those of an empty page."""
+    frames = page.evaluate(SCROLL, SCROLLED_MS)
+    empty = page.context.new_page()
+    empty.set_content(EMPTY)
+    beside = empty.evaluate(SCROLL, SCROLLED_MS)
+    empty.close()
+    return float(frames / beside)
+
+
+def step_ms(page: Any, path: str, send: Callable[[str], object], times: int) -> list[float]:
+    """Return how long after it was sent each message of a job stands in its open page.
+
+    ``send`` gives the job a message; the time that its request takes counts, so its event was there earlier.
+    """
+    page.goto(path)
+    page.locator("#steps li.said").first.wait_for()
+    page.evaluate(WATCH)
+    found = []
+    for number in range(times):
+        text = f"Mention string {number}, too"
+        began = time.time()
+        send(text)
+        page.wait_for_function("(text) => text in window.shownAt", arg=text)
+        found.append(page.evaluate("(text) => window.shownAt[text]", text) - began * 1000)
+    return found
+
+
+def key_seconds(browser: Any, url: str, login: Callable[[], str]) -> float:
+    """Return the time from ``docsmith login`` to a key that has opened the API in curl, by keyboard alone."""
+    page = signed_in(browser, url)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    began = time.perf_counter()
+    page.goto(login())
+    page.get_by_text("Your link is ready.").wait_for()
+    with page.expect_navigation(url="**/dashboard/*"):
+        page.keyboard.press("Enter")  # the button has the focus
+    _follow(page, "Keys", "**/keys")
+    _follow(page, "Create an admin key", "**/keys/new")
+    _go_to(page, "Name")
+    page.keyboard.type("Terminal")
+    with page.expect_navigation(url="**/keys"):
+        page.keyboard.press("Enter")
+    _go_to(page, "Copy the key")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Copied the key").wait_for()
+    assert page.evaluate("() => navigator.clipboard.readText()").startswith("docsmith_")
+    _go_to(page, "Copy")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Copied").nth(1).wait_for()
+    command = page.evaluate("() => navigator.clipboard.readText()")
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert isinstance(json.loads(done.stdout)["jobs"], list), done.stdout
+    elapsed = time.perf_counter() - began
+    page.context.close()
+    return elapsed
+
+
+def _go_to(page: Any, name: str) -> None:
+    """Press Tab until something that begins with this name has the focus."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED).startswith(name):
+            return
+    raise AssertionError(f"{name} is not reached by {MOST_TABS} presses of Tab")
+
+
+def _follow(page: Any, name: str, url: str) -> None:
+    _go_to(page, name)
+    with page.expect_navigation(url=url):
+        page.keyboard.press("Enter")

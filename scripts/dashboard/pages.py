@@ -8,14 +8,14 @@ import pkgutil
 import re
 import time
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from statistics import median
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import web
+from msgspec import Struct
 
 import service.web.dashboard
 
@@ -69,13 +69,26 @@ def page_text(url: str, session: str, path: str) -> str:
     return text
 
 
-def page_times(url: str, session: str, asked: Sequence[str], times: int) -> dict[str, list[float]]:
-    """Return the milliseconds of each page from its request to its last byte, over one connection that stays open."""
+class Cost(Struct):
+    """Milliseconds of each request up to the last byte of its answer, and of the server's processor for one."""
+
+    latencies_ms: list[float]
+    processor_ms: float
+
+
+def page_costs(
+    url: str, session: str, asked: Sequence[str], times: int, processor_ms: Callable[[], float]
+) -> dict[str, Cost]:
+    """Ask for each page over one connection that stays open; ``processor_ms``: the server's processor time so far."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc)
     headers = {"Cookie": f"{COOKIE}={session}", "Accept": "text/html"}
-    found: dict[str, list[float]] = {}
+    found: dict[str, Cost] = {}
     for path in asked:
+        latencies: list[float] = []
+        before = 0.0
         for number in range(WARM + times):
+            if number == WARM:
+                before = processor_ms()
             began = time.perf_counter()
             connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
@@ -83,7 +96,8 @@ def page_times(url: str, session: str, asked: Sequence[str], times: int) -> dict
             elapsed = (time.perf_counter() - began) * 1000
             assert answer.status in (200, 303), f"{path}: {answer.status}"
             if number >= WARM:
-                found.setdefault(path, []).append(elapsed)
+                latencies.append(elapsed)
+        found[path] = Cost(latencies, (processor_ms() - before) / times)
     connection.close()
     return found
 
@@ -93,7 +107,9 @@ def shares(values: Sequence[float]) -> tuple[float, float]:
     return median(values), sorted(values)[math.ceil(0.95 * len(values)) - 1]
 
 
-async def live_pages(url: str, sessions: Sequence[str], addresses: Sequence[str], measure: Any) -> tuple[int, float]:
+async def live_pages(
+    url: str, sessions: Sequence[str], addresses: Sequence[str], measure: Callable[[], float]
+) -> tuple[int, float]:
     """Open an address as a live page for each, by turns over the sessions; return how many are open, and their memory.
 
     ``measure`` returns the server's memory in MB. It is read when each page has its first fragment.

@@ -47,7 +47,8 @@ def port() -> int:
 @pytest.fixture(scope="session")
 def scripted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Service]:
     """A service whose model says what a test has it say."""
-    with scripted_service(tmp_path_factory.mktemp("scripted"), port, LIMITS__KEY_SEARCHES_MINUTE="3") as service:
+    limits = {"LIMITS__KEY_SEARCHES_MINUTE": "3", "LIMITS__PUBLIC_COST_USD_DAY": "100"}
+    with scripted_service(tmp_path_factory.mktemp("scripted"), port, **limits) as service:
         yield service
 
 

@@ -10,9 +10,24 @@ from tests.mcp.client import Client, headers_of, legacy, modern
 ASK = {"name": "ask", "arguments": {"question": "How do I install Kite?"}}
 
 
+CANCEL = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+
+
 @pytest.fixture
 def keyed(http, scripted):
-    return Client(http, f"{scripted.url}/mcp/kite", **scripted.assistant)
+    """A client whose key has searched nothing yet."""
+    return Client(http, f"{scripted.url}/mcp/kite", Authorization=f"Bearer {new_key(scripted)}")
+
+
+def new_key(scripted):
+    return scripted.cli("key", "create", "--kind", "assistant", "--domain", "kite")["token"]
+
+
+@pytest.fixture
+def keyless(http, scripted):
+    scripted.cli("site", "update", "kite", "--public")
+    yield Client(http, f"{scripted.url}/mcp/kite")
+    scripted.cli("site", "update", "kite", "--private")
 
 
 @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
@@ -30,7 +45,7 @@ async def test_cancelled_notification_ends_the_models_call(keyed, provider):
     provider.will_reply("To install ", "Kite", after=1, hold=asyncio.Event())
     sending = asyncio.create_task(keyed.send(legacy("tools/call", ASK, id_="mine")))
     asked = await next_asked(provider)
-    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "mine"}}
+    cancel = {**CANCEL, "params": {"requestId": "mine"}}
     another = Client(keyed.http, keyed.url, **{**keyed.headers, "User-Agent": "another"})
     assert (await another.send(cancel)).status == 202
     assert (await keyed.send({**cancel, "params": {"requestId": "other"}})).status == 202
@@ -39,6 +54,34 @@ async def test_cancelled_notification_ends_the_models_call(keyed, provider):
     async with asyncio.timeout(60):
         await asked.disconnected.wait()
         assert (await sending).result["isError"] is True
+
+
+async def test_stranger_cancels_no_call(keyless, provider):
+    hold = asyncio.Event()
+    provider.will_reply("To install ", "Kite", after=1, hold=hold)
+    sending = asyncio.create_task(keyless.send(legacy("tools/call", ASK, id_=3)))
+    await next_asked(provider)
+    cancel = {**CANCEL, "params": {"requestId": 3}}
+    assert [(await keyless.send(cancel)).status for _ in range(5)] == [202] * 5
+    hold.set()
+    assert (await sending).result["isError"] is False
+
+
+async def test_modern_message_cancels_no_call(keyed, provider):
+    hold = asyncio.Event()
+    provider.will_reply("To install ", "Kite", after=1, hold=hold)
+    sending = asyncio.create_task(keyed.send(legacy("tools/call", ASK, id_=3)))
+    await next_asked(provider)
+    cancel = {**CANCEL, "params": {"requestId": 3}}
+    version = {"MCP-Protocol-Version": "2026-07-28"}
+    assert [(await keyed.send(cancel, **version)).status for _ in range(5)] == [202] * 5
+    hold.set()
+    assert (await sending).result["isError"] is False
+
+
+async def test_cancelling_counts_as_a_search(keyed):
+    cancel = {**CANCEL, "params": {"requestId": "mine"}}
+    assert [(await keyed.send(cancel)).status for _ in range(4)] == [202, 202, 202, 429]
 
 
 async def test_failing_model_is_an_error_of_the_tool(keyed, provider):

@@ -1,10 +1,10 @@
 """Calls that a later message can cancel.
 
-Modern clients cancel a call by closing its connection. Legacy ones send ``notifications/cancelled`` with the request's
-id and leave the connection open (2025-11-25, "Cancellation"). There is no session to tell whose id it is: it is that of
-the same caller, by key, address and client. Where two calls fit, none is cancelled. The notification may reach another
-instance than the call did. So each is asked how many calls fit there, and the one that has the only one cancels
-it. One that does not answer is taken to have none.
+Modern clients cancel a call by closing its connection, as do those without a key. Legacy ones send
+``notifications/cancelled`` with the request's id and leave the connection open (2025-11-25, "Cancellation"). There is
+no session to tell whose id it is: it is that of the same caller, by key, address and client. Where two calls fit, none
+is cancelled. The notification may reach another instance than the call did. So each is asked how many calls fit there,
+and the one that has the only one cancels it. One that does not answer is taken to have none.
 """
 
 import asyncio

@@ -72,12 +72,26 @@ class Resources(Protocol[S_contra]):
         """Return a resource. Raise NotFound."""
 
 
+async def _anyone(_request: web.Request, _scope: object) -> bool:
+    return True
+
+
 class Server(Generic[S]):
     """Tools and resources for a caller who was let in to a scope."""
 
-    def __init__(self, title: str, instructions: str, tools: Tools[S], resources: Resources[S] | None = None) -> None:
-        """``instructions``: how a model uses this server well. ``title``: its name for people."""
+    def __init__(
+        self,
+        title: str,
+        instructions: str,
+        tools: Tools[S],
+        resources: Resources[S] | None = None,
+        may_cancel: Callable[[web.Request, S], Awaitable[bool]] = _anyone,
+    ) -> None:
+        """``instructions``: how a model uses this server well. ``title``: its name for people. ``may_cancel``: whether
+        a caller may cancel calls by a message; it may raise OverLimit.
+        """
         self.tools, self.resources, self.instructions = tools, resources, instructions
+        self.may_cancel = may_cancel
         self.implementation = Implementation("docsmith", __version__, title)
         self.meta = ResultMeta(self.implementation)
         self.capabilities = Capabilities({}, UNSET if resources is None else {}, {})
@@ -101,13 +115,13 @@ async def answer(
 
     ``cache_scope``: ``public`` where every caller gets the same lists and resources.
 
-    Raises BodyTooLarge, UnsupportedMediaType, and what the reading of a body raises.
+    Raises BodyTooLarge, UnsupportedMediaType, OverLimit, and what the reading of a body raises.
     """
     body = await _body(request)
     try:
         message = read_request(body, _protocol_headers(request))
         if message.id is None:
-            if message.cancels is not None:
+            if message.cancels is not None and await server.may_cancel(request, scope):
                 await request.app[RUNNING_CALLS].cancel(_caller(request), message.cancels)
             return web.Response(status=202)
         exchange = _Exchange(request, server, scope, message, cache_scope)

@@ -42,7 +42,8 @@ MAX_SHOWN = 100
 MAX_ID_CHARACTERS = 1_000
 """The limit for an id or a token: each notification of a stream repeats the token."""
 
-RequestId = Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)] | int
+RequestId = Annotated[str, Meta(max_length=MAX_ID_CHARACTERS)] | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""A number has at most 64 bits: instances send it to one another."""
 EMPTY = Raw(b"{}")
 
 
@@ -95,8 +96,11 @@ class Request(Struct, frozen=True):
 
     @property
     def cancels(self) -> RequestId | None:
-        """Return the id of the request that this notification cancels."""
-        return self.params.request_id if self.method == "notifications/cancelled" else None
+        """Return the id of the request that this notification cancels; None in the modern era, where a client closes
+        the request's connection instead.
+        """
+        is_cancel = self.method == "notifications/cancelled" and not self.is_modern
+        return self.params.request_id if is_cancel else None
 
     def error(self, code: int, message: str, *, data: Any = UNSET) -> ProtocolError:
         """Return an error to answer with; legacy clients take other statuses than 200 for a broken connection."""

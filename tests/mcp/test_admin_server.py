@@ -79,6 +79,8 @@ async def test_waiting_for_a_job_is_reported_as_progress(admin):
         ("job_status", {"jobId": "nothing"}, "Job not found"),
         ("message_job", {"jobId": "nothing", "prompt": "x"}, "Job not found"),
         ("show_thread", {"threadId": "nothing"}, "Thread not found"),
+        ("show_thread", {"threadId": "nothing", "limit": 201}, "limit"),
+        ("show_thread", {"threadId": "nothing", "cursor": "x"}, "cursor"),
         ("list_unanswered", {"days": 0}, "days"),
         ("list_unanswered", {"cursor": "-1"}, "cursor"),
     ],
@@ -109,6 +111,51 @@ async def test_readers_words_are_apart_and_their_reading_is_recorded(admin, http
     assert "zeppelin" not in json.dumps(read)
     tool = next(one for one in (await admin.ask("tools/list")).result["tools"] if one["name"] == "show_thread")
     assert "Untrusted" in json.dumps(tool["outputSchema"])
+
+
+@pytest.fixture
+async def asked_thread(http, service):
+    """A function that asks a thread's questions one after the other; the thread's id."""
+    agent = Client(http, f"{service.url}/mcp/kite", **service.assistant)
+
+    async def begin(*questions):
+        thread = {}
+        for text in questions:
+            answer = (await agent.call("ask", question=text, **thread))["structuredContent"]
+            thread = {"threadKey": answer["threadKey"]} | thread if "threadKey" in answer else thread
+            thread["threadId"] = answer["threadId"]
+        return thread["threadId"]
+
+    return begin
+
+
+async def pages_of(admin, thread_id, **arguments):
+    """The questions of each answer, the newest answer first."""
+    found, cursor = [], {}
+    while True:
+        thread = (await admin.call("show_thread", threadId=thread_id, **arguments, **cursor))["structuredContent"]
+        found.append([one["untrustedReaderText"] for one in thread["messages"] if one["role"] == "user"])
+        if thread["nextCursor"] is None:
+            return found
+        cursor = {"cursor": thread["nextCursor"]}
+
+
+async def test_long_thread_comes_in_parts(admin, asked_thread):
+    thread_id = await asked_thread(*(f"What is the delay of try {number}?" for number in range(5)))
+    parts = [[text[-2] for text in part] for part in await pages_of(admin, thread_id, limit=2)]
+    assert parts == [["3", "4"], ["1", "2"], ["0"]]
+    assert len(await pages_of(admin, thread_id)) == 1
+
+
+async def test_long_texts_of_readers_are_bounded(admin, asked_thread):
+    words = "gribblewort" + " " * 32_000  # one word: it is searched at once
+    thread_id = await asked_thread(*(f"{number} {words} ." for number in range(8)))
+    first, second = await pages_of(admin, thread_id)
+    assert [text[0] for text in second + first] == list("01234567")
+    assert sum(map(len, first)) <= 200_000
+    groups = (await admin.call("list_unanswered", project="kite"))["structuredContent"]["groups"]
+    group = next(one for one in groups if thread_id in one["threadIds"])["untrustedReaderText"]
+    assert max(len(text) for text in (group["question"], *group["examples"])) == 1_002
 
 
 async def test_other_organization_sees_nothing(admin, http, service, stranger_key):

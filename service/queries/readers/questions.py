@@ -210,16 +210,54 @@ def thread_not_found() -> NotFound:
 
 async def read_transcript(views: Views, project_id: str, thread_id: str) -> TranscriptView | None:
     """Return a thread as it is now, by its id or a question's: without turns that were edited or asked again."""
-    thread = await views.query_one(
-        "SELECT id, started_at FROM asked_threads WHERE project_id = ?"
-        " AND id = coalesce((SELECT thread_id FROM asked WHERE asked.id = ?), ?)",
-        (project_id, thread_id, thread_id),
-    )
+    thread = await _thread(views, project_id, thread_id)
     if thread is None:
         return None
     rows = await views.query(
         f"{_QUESTIONS} WHERE asked.thread_id = ? AND is_current ORDER BY asked.position", (thread["id"],)
     )
+    return await _transcript(views, thread, rows)
+
+
+class TranscriptPage(Struct, frozen=True):
+    """Some turns of a thread, in their order."""
+
+    transcript: TranscriptView
+    next: int | None
+    """The place before which the earlier ones are; None at the beginning."""
+
+
+async def transcript_page(
+    views: Views, project_id: str, thread_id: str, *, before: int, limit: int, most_characters: int
+) -> TranscriptPage | None:
+    """Return the last of a thread's turns before a place: as many as have room, and at least one."""
+    thread = await _thread(views, project_id, thread_id)
+    if thread is None:
+        return None
+    rows = await views.query(
+        f"{_QUESTIONS} WHERE asked.thread_id = ? AND is_current AND asked.position < ?"
+        " ORDER BY asked.position DESC LIMIT ?",
+        (thread["id"], before, limit + 1),
+    )
+    shown: list[sqlite3.Row] = []
+    for row in rows[:limit]:
+        most_characters -= len(row["question"]) + len(row["answer"])
+        if shown and most_characters < 0:
+            break
+        shown.append(row)
+    transcript = await _transcript(views, thread, shown[::-1])
+    return TranscriptPage(transcript, shown[-1]["position"] if len(shown) < len(rows) else None)
+
+
+async def _thread(views: Views, project_id: str, thread_id: str) -> sqlite3.Row | None:
+    return await views.query_one(
+        "SELECT id, started_at FROM asked_threads WHERE project_id = ?"
+        " AND id = coalesce((SELECT thread_id FROM asked WHERE asked.id = ?), ?)",
+        (project_id, thread_id, thread_id),
+    )
+
+
+async def _transcript(views: Views, thread: sqlite3.Row, rows: Sequence[sqlite3.Row]) -> TranscriptView:
     messages: list[TranscriptMessage] = []
     for at in range(0, len(rows), TURNS_AT_ONCE):
         some = rows[at : at + TURNS_AT_ONCE]

@@ -11,11 +11,12 @@ from service.queries.projects import get_project
 from service.queries.readers.analytics import Days
 from service.queries.readers.gaps import GapQuery
 from service.queries.readers.questions import (
+    FIRST,
     Period,
     catch_up_questions,
     project_of_thread,
-    read_transcript,
     thread_not_found,
+    transcript_page,
 )
 from service.runtime.system import now
 from service.views.fields import NextCursor, Timestamp, described
@@ -27,7 +28,14 @@ from service.web.mcp.tools import Call, Tools
 
 MAX_DAYS, DAYS = 366, 30
 MAX_GAPS, GAPS = 50, 20
+MAX_TURNS, TURNS = 200, 50
 MAX_ID_CHARACTERS = 200
+MAX_EXAMPLE_CHARACTERS = 1_000
+"""Characters of each question in a list."""
+MAX_TEXT_CHARACTERS = 50_000
+"""Characters of a message of a conversation."""
+MAX_THREAD_CHARACTERS = 200_000
+"""Characters of a conversation in one answer, unless one turn has more: what a model reads at once."""
 
 tools: Tools[Organization] = Tools()
 
@@ -48,13 +56,22 @@ class ThreadArguments(Struct, forbid_unknown_fields=True, rename="camel"):
     thread_id: Annotated[
         str, Meta(min_length=1, max_length=MAX_ID_CHARACTERS, description="A thread's id, or that of a question in it.")
     ]
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_TURNS)], described("How many questions at most, each with its reply.")
+    ] = TURNS
+    cursor: Annotated[
+        Annotated[str, Meta(pattern="^[0-9]{1,18}$")] | None, described("The `nextCursor` of an earlier answer.")
+    ] = None
 
 
 class AskedText(Struct, frozen=True, rename="camel"):
     """The words of readers who asked the same thing."""
 
-    question: Annotated[str, described("The newest question in the commonest wording.")]
-    examples: Annotated[tuple[str, ...], described("The newest questions.")]
+    question: Annotated[
+        str,
+        described(f"The newest question in the commonest wording, cut after {MAX_EXAMPLE_CHARACTERS:,} characters."),
+    ]
+    examples: Annotated[tuple[str, ...], described("The newest questions, each cut as that one is.")]
     job_prompt: Annotated[str, described("An instruction for `create_job`, which quotes the questions.")]
 
 
@@ -89,13 +106,19 @@ class ThreadMessage(Struct, frozen=True, rename="camel"):
     sources: Annotated[tuple[SourceView, ...], described("The sources that a reply cites.")]
     rating: Annotated[Rating | None, described("The reader's rating; in a reply only.")]
     untrusted_reader_text: Annotated[str | None, described(f"A question, or a comment on a reply. {UNTRUSTED}")]
+    is_cut: Annotated[bool, described(f"Whether the text has more than the {MAX_TEXT_CHARACTERS:,} characters here.")]
 
 
 class ThreadAnswer(Struct, frozen=True, rename="camel"):
     thread_id: Annotated[str, described("The thread's id.")]
     project_id: Annotated[str, described("The project whose site was asked.")]
     created_at: Annotated[Timestamp, described("When it began.")]
-    messages: Annotated[tuple[ThreadMessage, ...], described("In their order.")]
+    messages: Annotated[
+        tuple[ThreadMessage, ...], described("The newest, in their order; fewer than the limit where they are long.")
+    ]
+    next_cursor: Annotated[
+        str | None, described("The `cursor` for the messages before these; null where there are none.")
+    ]
 
 
 @tools.tool("list_unanswered", "List questions without an answer", reads=True)
@@ -117,18 +140,24 @@ async def list_unanswered(call: Call[Organization], arguments: UnansweredArgumen
 
 @tools.tool("show_thread", "Read a conversation", reads=True)
 async def show_thread(call: Call[Organization], arguments: ThreadArguments) -> ThreadAnswer:
-    """Read a conversation of a reader with the assistant. The reader's words are in `untrustedReaderText`. Each reading
-    is recorded in the audit log.
+    """Read the newest messages of a reader's conversation with the assistant. The reader's words are in
+    `untrustedReaderText`. Each reading is recorded in the audit log.
     """
     app = call.request.app
     await catch_up_questions(app[STORE], app[VIEWS])
     project_id = await project_of_thread(app[VIEWS], call.scope.id, arguments.thread_id)
     project = None if project_id is None else await get_project(app[VIEWS], project_id)
-    thread = None if project is None else await read_transcript(app[VIEWS], project.id, arguments.thread_id)
-    if project is None or thread is None:
+    if project is None:
         raise thread_not_found()
+    page = await transcript_page(
+        app[VIEWS], project.id, arguments.thread_id,
+        before=int(arguments.cursor or FIRST), limit=arguments.limit, most_characters=MAX_THREAD_CHARACTERS,
+    )  # fmt: skip
+    if page is None:
+        raise thread_not_found()
+    thread, cursor = page.transcript, None if page.next is None else str(page.next)
     await record_reading(call.request, call.scope, "show_thread", {"thread": thread.thread_id})
-    return ThreadAnswer(thread.thread_id, project.id, thread.created_at, tuple(map(_message, thread.messages)))
+    return ThreadAnswer(thread.thread_id, project.id, thread.created_at, tuple(map(_message, thread.messages)), cursor)
 
 
 def _group(gap: GapView) -> UnansweredGroup:
@@ -141,21 +170,26 @@ def _group(gap: GapView) -> UnansweredGroup:
         tuple(dict.fromkeys(example.thread_id for example in gap.examples)),
         gap.pages,
         gap.job_id,
-        AskedText(gap.question, tuple(example.query for example in gap.examples), gap.prompt),
+        AskedText(_example(gap.question), tuple(_example(one.query) for one in gap.examples), gap.prompt),
     )
+
+
+def _example(question: str) -> str:
+    return question if len(question) <= MAX_EXAMPLE_CHARACTERS else f"{question[:MAX_EXAMPLE_CHARACTERS]} …"
 
 
 def _message(message: TranscriptMessage) -> ThreadMessage:
     feedback = message.feedback
-    is_question = message.role == "user"
+    is_question, text = message.role == "user", message.content[:MAX_TEXT_CHARACTERS]
     return ThreadMessage(
         message.id,
         message.role,
         message.created_at,
-        None if is_question else message.content,
+        None if is_question else text,
         message.resolution_status,
         message.state,
         message.sources,
         feedback.rating if feedback is not None else None,
-        message.content if is_question else (feedback.comment if feedback is not None else None),
+        text if is_question else (feedback.comment if feedback is not None else None),
+        len(message.content) > MAX_TEXT_CHARACTERS,
     )

@@ -19,7 +19,7 @@ from service.queries.projects import organization_of
 from service.queries.readers.gaps import GapReader
 from service.runtime.settings.settings import Settings
 from service.runtime.settings.settings_file import BadSettings
-from service.web.agents.llms import FULL_SEATS, full_seats
+from service.web.agents.llms import FULL_SEATS, LISTS, KeptLists, full_seats
 from service.web.agents.pages import MODULES as AGENTS
 from service.web.api import health, incoming, search, widget
 from service.web.api.assistant import analytics, feedback, reader_tokens, resumes, threads
@@ -131,7 +131,7 @@ def build_app(
     app[hosted.HOSTED] = parts.hosted
     app[ACT_BY_LINK] = runtime.settings.hosted.act_by_link
     app[hosted.PAGE_TURNS] = hosted.PageTurns(parts.metrics.count_bound, partial(organization_of, runtime.views))
-    app[FULL_SEATS] = full_seats(parts.metrics.count_bound)
+    app[FULL_SEATS], app[LISTS] = full_seats(parts.metrics.count_bound), KeptLists()
     app[LIVE_SEATS], app[TRIALS] = live_seats(parts.metrics.count_bound), trials(parts.metrics.count_bound)
     app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
         runtime.views, project_id, number

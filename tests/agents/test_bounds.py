@@ -9,7 +9,8 @@ import pytest
 from service.domain.access.names import Names
 from service.domain.access.usage import Limits
 from service.ports.bounds import ignore_bounds
-from service.web.agents.llms import FULL_SEATS, PAGES_AT_ONCE, full_seats
+from service.ports.search_index import PageList
+from service.web.agents.llms import FULL_SEATS, LISTS, PAGES_AT_ONCE, KeptLists, full_seats
 from service.web.agents.pages import MODULES
 from service.web.http.access.hosts import NAMES
 from service.web.http.app_keys import CLOSING, INDEX
@@ -40,7 +41,8 @@ async def public_site(folder, index, limits=None):
     """The address of a public site over this index."""
 
     def prepare(app):
-        app[INDEX], app[CLOSING], app[FULL_SEATS] = index, asyncio.Event(), full_seats(ignore_bounds)
+        app[INDEX], app[CLOSING] = index, asyncio.Event()
+        app[FULL_SEATS], app[LISTS] = full_seats(ignore_bounds), KeptLists()
         app[NAMES] = Names("https://docsmith.example.com", "127.0.0.1")
         for module in MODULES:
             app.add_routes(module.routes)
@@ -52,7 +54,60 @@ async def public_site(folder, index, limits=None):
             async with http.get(f"{entry.url}/mcp/alpha/server-card") as answer:
                 if answer.status == 200:
                     break
+        index.key = await entry.key("assistant", domains=("alpha",))
         yield http, f"{entry.url}/sites/alpha"
+
+
+class CountedPages(tuple):
+    """Pages that count how often a list is made of them."""
+
+    made = 0
+
+    def __iter__(self):
+        self.made += 1
+        return super().__iter__()
+
+
+class IndexOfCounted(Index):
+    """The pages of each commit are one list, as long as it is served."""
+
+    def __init__(self):
+        super().__init__()
+        self.lists = {}
+
+    async def list_pages(self, domain, *, readers=None):
+        found = await super().list_pages(domain, readers=readers)
+        return self.lists.setdefault(found.commit, PageList(found.commit, CountedPages(found.pages)))
+
+
+async def test_list_is_made_once_for_a_commit(tmp_path):
+    index = IndexOfCounted()
+    async with public_site(tmp_path, index) as (http, site):
+
+        async def ask(method="GET", path="llms.txt", **headers):
+            async with http.request(method, f"{site}/{path}", headers=headers) as answer:
+                return answer.status, answer.headers["ETag"], await answer.text()
+
+        (status, tag, text), again = await asyncio.gather(ask(), ask())
+        assert (status, again) == (200, (200, tag, text))
+        (listed,) = index.lists.values()
+        made = listed.pages.made
+        assert await ask(**{"If-None-Match": tag}) == (304, tag, "")
+        assert await ask("HEAD") == (200, tag, "")
+        assert (await ask("HEAD", "llms-full.txt"))[0] == 200
+        assert listed.pages.made == made
+        index.put("alpha", {"other.md": "# Other\n\nText.\n"}, commit="1" * 40)
+        assert "Other" in (await ask())[2]
+
+
+async def test_reads_with_a_key_count_as_its_searches(tmp_path):
+    index = Index()
+    async with public_site(tmp_path, index, Limits(key_searches=2)) as (http, site):
+        found = []
+        for path in ("page-001.md", "llms.txt", "llms-full.txt"):
+            async with http.get(f"{site}/{path}", headers={"Authorization": f"Bearer {index.key}"}) as answer:
+                found.append(answer.status)
+        assert found == [200, 200, 429]
 
 
 async def test_reads_without_a_key_count_as_searches(tmp_path):

@@ -295,6 +295,20 @@ async def test_links_are_those_of_the_newest_index(indexed):
         await indexed.index.links(DOMAIN)
 
 
+async def test_list_for_everyone_is_kept_with_its_index(indexed):
+    await indexed.fill({"old.md": "# Old\n\nA page.\n", "staff.md": "---\ngroups: [staff]\n---\n\nFor staff.\n"})
+    listed = await indexed.index.list_pages(DOMAIN, readers=())
+    assert [page.path for page in listed.pages] == ["old.md"]
+    assert await indexed.index.list_pages(DOMAIN, readers=()) is listed
+    assert len((await indexed.index.list_pages(DOMAIN, readers=("staff",))).pages) == 2
+    assert len((await indexed.index.list_pages(DOMAIN)).pages) == 2
+    await indexed.fill({"new.md": "# New\n\nA page.\n"})
+    assert [page.path for page in (await indexed.index.list_pages(DOMAIN, readers=())).pages] == ["new.md"]
+    await indexed.index.forget(DOMAIN)
+    with pytest.raises(NotFound):
+        await indexed.index.list_pages(DOMAIN, readers=())
+
+
 async def test_an_index_that_waits_for_its_turn_is_not_removed(indexed):
     await indexed.fill({"a.md": "One."})
     waiting = indexed.index.path_of(DOMAIN, "next")

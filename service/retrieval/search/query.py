@@ -49,6 +49,8 @@ log = structlog.get_logger()
 
 MAX_OPEN = 64
 """Connections that wait for a query, over all domains."""
+MAX_KEPT_PAGES = 100_000
+"""Pages in the lists that are kept, over all domains: about 60 MB."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _UNREADABLE = (sqlite3.Error, ValueError, OSError, zlib.error)
@@ -76,6 +78,8 @@ class _Served:
         self.retired = False
         self.links: SiteLinks | None = None
         """The site's addresses, once they were asked for: each reply asks."""
+        self.pages: PageList | None = None
+        """The pages for every reader, once they were asked for: strangers and their agents ask often."""
 
 
 class SiteIndexes:
@@ -243,7 +247,30 @@ class SiteIndexes:
         return await self._asked(domain, lambda index: index.reader_groups())
 
     async def list_pages(self, domain: str, *, readers: Sequence[str] | None = None) -> PageList:
-        return await self._asked(domain, lambda index: index.list_pages(readers))
+        if readers is None or readers:
+            return await self._asked(domain, lambda index: index.list_pages(readers))
+        with self._lock:
+            served = self._served.get(domain)
+        if served is not None and served.pages is not None:
+            return served.pages
+        pages = await self._asked(domain, lambda index: index.list_pages(()))
+        with self._lock:
+            if served is not None and served is self._served.get(domain):
+                self._keep(served, pages)
+                return served.pages or pages
+        return pages
+
+    def _keep(self, served: _Served, pages: PageList) -> None:
+        """Keep a list with its index, and drop those of the domains that were asked longest ago."""
+        if served.pages is not None or len(pages.pages) > MAX_KEPT_PAGES:
+            return
+        kept = [one for one in self._served.values() if one.pages is not None]
+        count = sum(len(one.pages.pages) for one in kept if one.pages is not None) + len(pages.pages)
+        for one in kept:
+            if count > MAX_KEPT_PAGES and one.pages is not None:
+                count -= len(one.pages.pages)
+                one.pages = None
+        served.pages = pages
 
     async def read_pages(
         self, domain: str, paths: Sequence[str], *, readers: Sequence[str] | None = None

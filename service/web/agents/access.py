@@ -1,8 +1,8 @@
 """The callers who read a site as Markdown, and the answers that they get.
 
 They are those of the assistant's API: everyone where the site is public, else callers with an assistant key of it.
-Without a key each read counts as a search. Pages that are for groups of readers are in no answer, with a key either: it
-says nothing of the reader behind it.
+Each read counts as a search: of the address, or of the key, since many a key is public. Pages that are for groups of
+readers are in no answer, with a key either: it says nothing of the reader behind it.
 """
 
 import hashlib

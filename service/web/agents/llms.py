@@ -5,6 +5,7 @@ takes over meanwhile, the connection is cut, since the rest would be of another 
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
@@ -15,7 +16,7 @@ from service import __version__
 from service.domain.access.callers import counted_as
 from service.domain.errors import Unavailable
 from service.ports.bounds import CountBound
-from service.ports.search_index import ListedPage
+from service.ports.search_index import ListedPage, PageList
 from service.runtime.shares import Seats
 from service.views.projects import ProjectView
 from service.web.agents.access import EVERYONE, head_of, is_known, site_to_read, tag_of
@@ -31,6 +32,8 @@ FULL_SECONDS = 900.0
 FULL_AT_ONCE = (16, 6, 2)
 """Files that are being sent, in all, of one site, and to one address of a site."""
 RETRY_AFTER_SECONDS = 30.0
+MAX_KEPT_BYTES = 32 * 1024 * 1024
+"""For the lists that are kept: about 300,000 pages."""
 FULL_SEATS: web.AppKey[Seats] = web.AppKey("FULL_SEATS")
 
 routes = web.RouteTableDef()
@@ -43,6 +46,37 @@ class Listed(Struct, frozen=True):
     pages: Sequence[ListedPage]
     body: bytes
     tag: str
+
+
+class KeptLists:
+    """The lists that were asked for last, as text: it takes longer to make one than to find that a caller has it."""
+
+    def __init__(self) -> None:
+        self._lists: OrderedDict[tuple[str, str, str], Listed] = OrderedDict()
+        self._bytes = 0
+        self._making = asyncio.Lock()
+
+    async def find(self, project: ProjectView, base: str, found: PageList) -> Listed:
+        """Return the list of these pages. ``base``: the address of their Markdown."""
+        key = (project.domain, project.name, base)
+        async with self._making:  # of those who ask at once, one makes it
+            kept = self._lists.get(key)
+            if kept is None or kept.pages is not found.pages:
+                body, tag = await asyncio.to_thread(_text_of, project.name, base, found.pages)
+                kept = Listed(found.commit, found.pages, body, tag)
+                self._keep(key, kept)
+            self._lists.move_to_end(key)
+            return kept
+
+    def _keep(self, key: tuple[str, str, str], listed: Listed) -> None:
+        before = self._lists.pop(key, None)
+        self._bytes += len(listed.body) - (len(before.body) if before is not None else 0)
+        self._lists[key] = listed
+        while self._bytes > MAX_KEPT_BYTES and len(self._lists) > 1:
+            self._bytes -= len(self._lists.popitem(last=False)[1].body)
+
+
+LISTS: web.AppKey[KeptLists] = web.AppKey("LISTS")
 
 
 def full_seats(count_bound: CountBound) -> Seats:
@@ -87,9 +121,7 @@ async def show_all(request: web.Request) -> web.StreamResponse:
 
 async def _listed(request: web.Request, project: ProjectView) -> Listed:
     found = await request.app[INDEX].list_pages(project.domain, readers=EVERYONE)
-    base = markdown_base(request, project.domain)
-    body, tag = await asyncio.to_thread(_text_of, project.name, base, found.pages)
-    return Listed(found.commit, found.pages, body, tag)
+    return await request.app[LISTS].find(project, markdown_base(request, project.domain), found)
 
 
 def _text_of(name: str, base: str, pages: Sequence[ListedPage]) -> tuple[bytes, str]:

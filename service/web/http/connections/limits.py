@@ -31,7 +31,7 @@ SEARCH = "/discovery/v1/search/{domain}"
 TOKEN = "/discovery/v1/token/{domain}"  # noqa: S105  (an address)
 WIDGET = "/discovery/v1/widget/{domain}"
 PAGE = "/discovery/v1/page/{domain}"
-"""Reads of pages count as searches where they come without a key."""
+"""Reads of single pages as JSON count as searches where they come without a key; those of a site as text always do."""
 
 IN_SCOPE: dict[str, Api] = {
     "/discovery/v1/assistant/{domain}/message": "assistant",
@@ -50,11 +50,10 @@ def attach_quota(request: web.Request, key: KnownKey | None, project: ProjectVie
     Raises OverLimit (429) for a request without a key that has no room.
     """
     path = route_of(request)
-    is_read = path == PAGE or path.startswith(SITE_PAGES)
-    if request.method != "POST" and not is_read:
+    api, is_public, is_text = IN_SCOPE.get(path), key is None, path.startswith(SITE_PAGES)
+    if request.method != "POST" and path != PAGE and not is_text:
         return
-    api, is_public = IN_SCOPE.get(path), key is None
-    if api is None and path not in (SEARCH, TOKEN) and not (is_read and is_public):
+    if api is None and path not in (SEARCH, TOKEN) and not is_text and not (path == PAGE and is_public):
         return
     if path == TOKEN:
         request[COUNTED] = TokenRequest(now(), project.id, _address(request))

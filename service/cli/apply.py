@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from eventstore import Metadata
 from service.cli.output import DONE, Output, note
 from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Program, Runtime
+from service.cli.sites import restricted_pages
 from service.commands.apply.entries import Declared, read_declared
 from service.commands.apply.files import apply, planned
 from service.commands.apply.installation import Installation
@@ -65,6 +67,8 @@ def _installation(runtime: Runtime, file: Path) -> Installation:
         docs=runtime.docs,
         code_hosts=runtime.code_hosts,
         payment=lambda: payment_of(runtime.models, runtime.settings.cost_bounds),
+        restricted_pages=partial(restricted_pages, runtime),
+        limits=runtime.settings.limits,
         allow_private=runtime.settings.network.allow_private,
         folder=file.resolve().parent,
         environment=os.environ,

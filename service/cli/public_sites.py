@@ -9,12 +9,13 @@ from eventstore import Metadata
 from service.cli.output import DONE, Output, table
 from service.cli.parsing import Choice, Group, Options
 from service.cli.runtime import Runtime
-from service.cli.sites import no_site, open_site
+from service.cli.sites import no_site, restricted_pages
 from service.commands.sites import update_site as change_site
-from service.domain.errors import Invalid, NotFound
+from service.domain.errors import Invalid
 from service.domain.sites import ChangeSiteAccess
 from service.domain.widget import FORMS, WidgetChange
-from service.queries.payments import payer, payment_of, remedy_of
+from service.queries.payments import payment_of, remedy_of
+from service.queries.public_access import PublicSite, access_lines
 from service.queries.read_models import catch_up
 from service.queries.sites import get_site, list_sites, spent_on
 from service.runtime.settings.settings import Settings
@@ -117,11 +118,7 @@ async def _the_site(runtime: Runtime, domain: str) -> SiteView:
 
 
 async def _show(runtime: Runtime, view: SiteView, payment: PaymentView, output: Output, said: str) -> None:
-    try:
-        await open_site(runtime, view.domain)
-        restricted = await runtime.index.restricted_pages(view.domain)
-    except NotFound:
-        restricted = 0
+    restricted = await restricted_pages(runtime, view.domain)
     spent = (await spent_on(runtime.store, view.domain, now())).usd
     values = {"restrictedPages": restricted, "payment": payment, "spentTodayUsd": spent}
     lines = {
@@ -141,19 +138,8 @@ def _lines(view: SiteView, restricted: int, payment: PaymentView, settings: Sett
             "access": "private: with an assistant key alone",
             "origins": ", ".join(view.origins) or "-",
         }
-    limits = settings.limits
-    pages = f"{view.pages - restricted:,} pages of its index, by anyone, in answers, searches and as text"
-    hidden = f"; {restricted:,} restricted to groups stay hidden" if restricted else ""
-    return {
-        "domain": view.domain,
-        "access": "public: without a key",
-        "readable": pages + hidden if view.commit else f"nothing yet: docsmith index {view.domain}",
-        "for agents": f"/sites/{view.domain}/llms.txt and /mcp/{view.domain}",
-        "origins": ", ".join(view.origins) or "none: no web page may ask it, programs may",
-        "limits": f"{_limit(limits.public_site_day)} questions a day, {_limit(limits.public_address_hour)} an hour from"
-        f" an address, {_limit(limits.public_searches_minute)} searches a minute",
-        "paid by": payer(payment),
-    }
+    site = PublicSite(view.domain, view.origins, view.pages if view.commit else None, restricted)
+    return {"domain": view.domain, **access_lines(site, payment, settings.limits)}
 
 
 def _widget_lines(widget: WidgetView) -> Mapping[str, str]:
@@ -167,7 +153,3 @@ def _widget_lines(widget: WidgetView) -> Mapping[str, str]:
         "accent": widget.accent,
     }
     return {name: value for name, value in chosen.items() if value}
-
-
-def _limit(number: int) -> str:
-    return f"{number:,}" if number else "any number of"

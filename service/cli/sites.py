@@ -191,6 +191,15 @@ async def open_site(runtime: Runtime, domain: str) -> None:
         await runtime.meaning.prepare(wait_seconds=MEANING_SECONDS)
 
 
+async def restricted_pages(runtime: Runtime, domain: str) -> int:
+    """Return how many pages of a site's index are for groups of readers alone; 0 where it has no index."""
+    try:
+        await open_site(runtime, domain)
+        return await runtime.index.restricted_pages(domain)
+    except NotFound:
+        return 0
+
+
 @command(
     "search",
     more="Words in quotation marks, and code between backticks, are looked for side by side.",

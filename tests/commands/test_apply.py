@@ -4,13 +4,14 @@ import stat
 
 import pytest
 
-from eventstore import Metadata, SQLiteEventStore, Views
+from eventstore import Metadata, SQLiteEventStore, Views, execute
 from service.commands.access.keys import revoke_key
 from service.commands.apply.entries import read_declared
 from service.commands.apply.files import apply, planned
 from service.commands.apply.installation import Installation
 from service.domain.access.keys import digest_of
 from service.domain.errors import Conflict, Invalid, NotFound, ServiceError
+from service.domain.sites import RecordIndex
 from service.projections import all_projections
 from service.queries.access.keys import KeyDirectory, list_keys
 from service.queries.access.people import list_members, list_people
@@ -19,6 +20,9 @@ from service.queries.projects import project_of_domain
 from service.queries.sites import get_site
 from service.queries.webhooks import list_webhooks
 from service.runtime import secret_files
+from service.runtime.settings.settings import LimitsSection
+from service.runtime.system import now
+from service.streams import SITES
 from service.views.sites import PaymentView
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
@@ -107,9 +111,13 @@ class Operator:
         async def payment():
             return self.payment
 
+        async def restricted_pages(_):
+            return 3
+
         return Installation(
             self.store, self.views, FakeDocsSource({"index.md": "# Hi\n"}), {"gitea": FakeCodeHost()}, payment,
-            allow_private=False, folder=self.folder, environment=ENVIRONMENT, metadata=METADATA,
+            restricted_pages, LimitsSection(), allow_private=False, folder=self.folder, environment=ENVIRONMENT,
+            metadata=METADATA,
         )  # fmt: skip
 
     def declared(self, text):
@@ -200,6 +208,24 @@ async def test_file_changes_only_what_it_names(operator, views):
     }
     assert (await get_site(views, "guide")).view.origins == ("https://docs.example.com",)
     assert (await project_of_domain(views, "guide")).docs_folder == "docs"
+
+
+async def test_opening_says_what_is_readable_and_who_pays(operator, store, views):
+    plan = await operator.plan(WHOLE)
+    (opened,) = (change for change in plan.changes if change.kind == "site")
+    assert "guide, readable: nothing yet: docsmith index guide" in opened.notes
+    await operator.apply(WHOLE.replace("public = true\norigins", "public = false\norigins"))
+    indexed = RecordIndex("0" * 40, "index-1", 1_200, 5_000, skipped=(), seconds=1.0, now=now())
+    await execute(store, SITES, "guide", indexed)
+    await views.catch_up()
+    operator.payment = PaymentView("openai/gpt-5.2", 7.5, "")
+    for applied in (await operator.plan(WHOLE), await operator.apply(WHOLE)):
+        notes = dict(note.removeprefix("guide, ").split(": ", 1) for note in applied.changes[0].notes)
+        assert notes["readable"].startswith("1,197 pages of its index")
+        assert notes["readable"].endswith("3 restricted to groups stay hidden")
+        assert notes["origins"] == "https://docs.example.com"
+        assert notes["limits"].startswith("1,000 questions a day")
+        assert "you: openai/gpt-5.2, up to 7.50 USD a day" in notes["paid by"]
 
 
 async def test_file_removes_only_what_it_says(operator, views):

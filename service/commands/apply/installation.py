@@ -17,6 +17,7 @@ from service.queries.organizations import list_organizations
 from service.queries.projects import project_of_domain
 from service.queries.sites import get_site
 from service.runtime import secret_files
+from service.runtime.settings.settings import LimitsSection
 from service.views.apply import ChangeView, EntryKind, FieldChangeView
 from service.views.sites import PaymentView
 
@@ -79,6 +80,9 @@ class Installation:
     docs: DocsSource
     code_hosts: CodeHosts
     payment: Callable[[], Awaitable[PaymentView]]
+    restricted_pages: Callable[[str], Awaitable[int]]
+    """Returns how many pages of a site are for groups of readers alone."""
+    limits: LimitsSection
     allow_private: bool
     folder: Path
     """The folder of the file: its paths begin there."""

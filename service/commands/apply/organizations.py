@@ -1,5 +1,7 @@
 """Entries of organizations and sites."""
 
+from collections.abc import Sequence
+
 from msgspec import convert
 from msgspec.structs import asdict
 
@@ -14,6 +16,7 @@ from service.domain.sites import ChangeSiteAccess
 from service.domain.widget import Widget, WidgetChange, changed_widget
 from service.queries.organizations import list_organizations
 from service.queries.payments import remedy_of
+from service.queries.public_access import PublicSite, access_lines
 from service.queries.sites import get_site
 from service.runtime.system import now
 from service.views.apply import ChangeView
@@ -53,13 +56,25 @@ async def plan_site(installation: Installation, entry: SiteEntry) -> Step:
     fields = differences({"public": public, "origins": origins, **asdict(known)}, after)
     if not fields:
         return Step(ChangeView(kind="site", name=domain, action="none", id=domain))
+    notes: tuple[str, ...] = ()
     if entry.public and not public:
-        payment = await installation.payment()
-        if payment.problem:
-            raise Invalid(f"{domain} stays private. {payment.problem} {remedy_of(payment)}")
+        pages = site.view.pages if site is not None and site.view.commit else None
+        notes = await _opening(installation, domain, origins if access.origins is None else access.origins, pages)
 
     async def act() -> Done:
         await update_site(installation.store, domain, access, widget, installation.metadata)
         return Done(domain)
 
-    return Step(ChangeView(kind="site", name=domain, action="change", id=domain, fields=fields), act)
+    return Step(ChangeView(kind="site", name=domain, action="change", id=domain, fields=fields, notes=notes), act)
+
+
+async def _opening(
+    installation: Installation, domain: str, origins: Sequence[str], pages: int | None
+) -> tuple[str, ...]:
+    """Return what a site's opening to everyone means. Raise Invalid where it would cost without a bound."""
+    payment = await installation.payment()
+    if payment.problem:
+        raise Invalid(f"{domain} stays private. {payment.problem} {remedy_of(payment)}")
+    restricted = 0 if pages is None else await installation.restricted_pages(domain)
+    lines = access_lines(PublicSite(domain, origins, pages, restricted), payment, installation.limits)
+    return tuple(f"{domain}, {name}: {text}" for name, text in lines.items())

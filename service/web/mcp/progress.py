@@ -7,7 +7,7 @@ from service.wire.mcp.results import EVENT_STREAM, KEEP_ALIVE, encode_progress, 
 
 
 class Progress:
-    """Reports to the client of one request. The stream begins with the first report."""
+    """Reports to the client of one request. The stream begins with the first report, or keep-alive."""
 
     def __init__(self, request: web.Request, message: Request) -> None:
         self._request = request
@@ -26,8 +26,10 @@ class Progress:
         await self._write(server_sent(encode_progress(self._token, self._count, message)))
 
     async def keep_alive(self) -> None:
-        """Send a comment: proxies cut connections that are silent."""
-        if self._stream is not None:
+        """Send a comment, where the client asked for progress: proxies cut connections that are silent, and a job may
+        wait longer for its turn.
+        """
+        if self._token is not None:
             await self._write(KEEP_ALIVE)
 
     async def finish(self, answer: bytes, status: int = 200) -> web.StreamResponse:

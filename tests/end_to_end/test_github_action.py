@@ -17,8 +17,8 @@ from tests.end_to_end.test_crashes import with_model
 from tests.fakes.provider import ScriptedProvider
 from tests.service_process import service_in, write_docs
 
-ACTION = Path(__file__).parent.parent.parent / ".github" / "actions" / "docsmith"
-DESCRIPTION = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))
+ORIGINAL = Path(__file__).parent.parent.parent / ".github" / "actions" / "docsmith"
+DESCRIPTION = yaml.safe_load((ORIGINAL / "action.yml").read_text(encoding="utf-8"))
 SECRET = "ghs_of_a_workflow"
 FIX = 'Replace "20 MB" with "23 MB" in install.md'
 
@@ -72,6 +72,7 @@ class Run:
     """One run of a workflow, which may be repeated."""
 
     folder: Path
+    action: Path
     inputs: dict[str, str]
     github: FakeIssues
     id: str = "7001"
@@ -121,7 +122,7 @@ class Run:
             "PATH": os.environ["PATH"],
             "no_proxy": "127.0.0.1",
             "GITHUB_ACTIONS": "true",
-            "GITHUB_ACTION_PATH": str(ACTION),
+            "GITHUB_ACTION_PATH": str(self.action),
             "GITHUB_API_URL": str(self.github.server.make_url("")).rstrip("/"),
             "GITHUB_EVENT_PATH": str(self.folder / "event.json"),
             "GITHUB_REPOSITORY": "octo/guide",
@@ -148,8 +149,17 @@ class Run:
         return process.returncode == 0
 
 
+@pytest.fixture(scope="session")
+def copied_action(tmp_path_factory):
+    """The action in another repository, as a person copied it there: its files are not executable."""
+    folder = tmp_path_factory.mktemp("action")
+    for file in ORIGINAL.iterdir():
+        shutil.copyfile(file, folder / file.name)
+    return folder
+
+
 @pytest.fixture
-def run(service, github, tmp_path):
+def run(service, github, tmp_path, copied_action):
     for tool in ("bash", "curl", "git", "jq"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is missing: install it to run the action")
@@ -157,9 +167,8 @@ def run(service, github, tmp_path):
 
     def run(prompt, **more):
         given = {"url": service.url, "key": service.admin_key, "project": service.project_id, "comment": "true"}
-        return Run(
-            tmp_path, {**given, "prompt": prompt, **{name.replace("_", "-"): one for name, one in more.items()}}, github
-        )
+        inputs = {**given, "prompt": prompt, **{name.replace("_", "-"): one for name, one in more.items()}}
+        return Run(tmp_path, copied_action, inputs, github)
 
     return run
 
@@ -245,7 +254,13 @@ async def test_service_that_refuses_ends_the_run_with_its_words(run, service):
         assert not await run("Fix it", **given).repeat()
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "docs.example.com", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd", "docs.example.com", "", "http://docs.example.com", "http://localhost@docs.example.com",
+        "http://127.0.0.1.example.com", "http://localhost:80@docs.example.com/", "HTTP://docs.example.com",
+    ],
+)  # fmt: skip
 async def test_invalid_url_is_refused_without_a_request(run, url):
     wrong = run("Fix it", url=url)
     assert not await wrong.repeat()

@@ -54,5 +54,8 @@ refused() {
 }
 
 [[ ! ${DOCSMITH_KEY-} =~ ^[A-Za-z0-9_.-]+$ ]] || printf '::add-mask::%s\n' "$DOCSMITH_KEY" # another one is refused
-[[ ${DOCSMITH_URL-https://} =~ ^https?:// ]] || fail "The input url is invalid: it must begin with https:// or http://."
+# Plain http shows the key to the network: it is for a service on the runner itself.
+here='^http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]+)?(/|$)'
+[[ ${DOCSMITH_URL-https://} =~ ^https?:// ]] || fail "The input url is invalid: it must begin with https://."
+[[ ${DOCSMITH_URL-https://} == https://* || $DOCSMITH_URL =~ $here ]] || fail "The input url is invalid: the key would cross the network in plain text. Use https://."
 [[ ${DOCSMITH_PROJECT-x} =~ ^[A-Za-z0-9_-]+$ ]] || fail "The project's id is empty or invalid: docsmith project list shows it."

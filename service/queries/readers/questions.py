@@ -230,7 +230,7 @@ class TranscriptPage(Struct, frozen=True):
 async def transcript_page(
     views: Views, project_id: str, thread_id: str, *, before: int, limit: int, most_characters: int
 ) -> TranscriptPage | None:
-    """Return the last of a thread's turns before a place: as many as have room, and at least one."""
+    """Return the last of a thread's turns before a place: those whose words fit, and at least one."""
     thread = await _thread(views, project_id, thread_id)
     if thread is None:
         return None

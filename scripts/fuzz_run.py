@@ -2,7 +2,7 @@
 
 The first are Schemathesis's, in rounds with other seeds until the number asked for is reached; each answer must be
 one that the description has. The others are ``tests/end_to_end/malformed.py``'s: whatever is sent, no answer is a 5xx
-but 503.
+but 503. And ``tests/mcp/fuzzing.py``'s, to each of the two servers for agents: no answer is a 5xx.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from pathlib import Path
 from scripts.bench_table import report
 from tests.end_to_end.fuzzing import UNLIMITED, fuzz
 from tests.end_to_end.malformed import QUICK, send_malformed
+from tests.mcp.fuzzing import ADMIN_CALLS, CALLS, send_all
 from tests.service_process import service_in, write_docs
 
 MAX_SHOWN = 10
@@ -56,15 +57,37 @@ def malformed(folder: Path, requests: int, seed: int) -> tuple[Counter[str], lis
     return counts, found
 
 
+def mcp(folder: Path, requests: int, seed: int) -> tuple[Counter[str], list[str]]:
+    with service_in(folder, UNLIMITED | QUICK) as service:
+        service.set_up(write_docs(folder / "docs"))
+        service.start()
+        counts: Counter[str] = Counter()
+        found: list[str] = []
+        servers = ((f"mcp/{service.domain}", CALLS, service.assistant), ("mcp", ADMIN_CALLS, service.admin))
+        for path, calls, key in servers:
+            statuses, wrong = asyncio.run(send_all(f"{service.url}/{path}", seed, requests, calls, **key))
+            counts.update({str(status): count for status, count in statuses.items()})
+            found += [one[:600] for one in wrong]
+        if "unhandled" in service.log():
+            found.append("the service logged an unhandled error")
+    return counts, found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=2_000, help="of Schemathesis, at least")
     parser.add_argument("--malformed", type=int, default=1_000, help="raw ones")
+    parser.add_argument("--mcp", type=int, default=2_000, help="messages to each server for agents")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows, goals, shown = [], [], []
-    for name, run, number in (("described", described, options.requests), ("malformed", malformed, options.malformed)):
+    kinds = (
+        ("described", described, options.requests),
+        ("malformed", malformed, options.malformed),
+        ("mcp", mcp, options.mcp),
+    )
+    for name, run, number in kinds:
         if not number:
             continue
         with tempfile.TemporaryDirectory(prefix="docsmith-fuzz-") as folder:

@@ -1,14 +1,13 @@
 """Messages that no client means: valid ones with parts changed, left out, repeated and broken.
 
-By hand, against a running server: ``python -m tests.mcp.fuzzing URL COUNT``.
+``scripts/fuzz --mcp 20000`` sends that number to each server of a service.
 """
 
-import argparse
 import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -20,27 +19,41 @@ ODD: tuple[Any, ...] = (
     None, True, 0, -1, 1.5, 2**63, 2**64, 10**30, "", " ", "a" * 3_000, "\x00", "\u202e", "ü", "../..", [], {}, [[]],
     {"a": {}}, "docs://open/", "docs://open/%ff%00", "docs://", "%", "-1", "0", "9" * 20, "\N{SUPERSCRIPT TWO}",
 )  # fmt: skip
-CALLS = (
-    ("tools/call", {"name": "search", "arguments": {"query": "delay"}}),
-    ("tools/call", {"name": "fetch", "arguments": {"id": "/retry#delay"}}),
-    ("tools/call", {"name": "submit_feedback", "arguments": {"threadId": "t", "messageId": "m", "rating": "up"}}),
-    ("tools/call", {"name": "ask", "arguments": {"question": " ", "threadId": "t"}}),
-    ("resources/read", {"uri": "docs://open/retry"}),
-    ("resources/list", {"cursor": "1"}),
+Calls = Sequence[tuple[str, dict[str, Any]]]
+BOTH: Calls = (
     ("tools/list", {}),
     ("server/discover", {}),
     ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}),
     ("notifications/cancelled", {"requestId": 1}),
     ("prompts/get", {"name": "a"}),
 )
-"""Each costs no model."""
+CALLS: Calls = (
+    ("tools/call", {"name": "search", "arguments": {"query": "delay"}}),
+    ("tools/call", {"name": "fetch", "arguments": {"id": "/retry#delay"}}),
+    ("tools/call", {"name": "submit_feedback", "arguments": {"threadId": "t", "messageId": "m", "rating": "up"}}),
+    ("tools/call", {"name": "ask", "arguments": {"question": " ", "threadId": "t"}}),
+    ("resources/read", {"uri": "docs://open/retry"}),
+    ("resources/list", {"cursor": "1"}),
+    *BOTH,
+)
+"""To a site's server. Each costs no model."""
+ADMIN_CALLS: Calls = (
+    ("tools/call", {"name": "create_job", "arguments": {"project": "nowhere", "prompt": "x", "idempotencyKey": "k"}}),
+    ("tools/call", {"name": "job_status", "arguments": {"jobId": "nothing", "waitSeconds": 1}}),
+    ("tools/call", {"name": "message_job", "arguments": {"jobId": "nothing", "prompt": "x"}}),
+    ("tools/call", {"name": "list_unanswered", "arguments": {"days": 3, "limit": 2, "cursor": "0"}}),
+    ("tools/call", {"name": "show_thread", "arguments": {"threadId": "nothing", "limit": 2, "cursor": "1"}}),
+    ("resources/read", {"uri": "docs://open/retry"}),
+    *BOTH,
+)
+"""To the server for an organization's own agents. Hardly one of them makes a job."""
 
 
-def messages(seed: int, count: int) -> Iterator[tuple[bytes, dict[str, str]]]:
+def messages(seed: int, count: int, calls: Calls) -> Iterator[tuple[bytes, dict[str, str]]]:
     """Yield bodies with their headers, the same for the same seed."""
     chance = random.Random(seed)
     for _ in range(count):
-        method, params = chance.choice(CALLS)
+        method, params = chance.choice(calls)
         is_modern = chance.random() < 0.5
         message = modern(method, params, progressToken=1) if is_modern else legacy(method, params)
         message = json.loads(json.dumps(message))  # its parts are its own
@@ -90,10 +103,13 @@ def _broken(body: bytes, chance: random.Random) -> bytes:
     return b"\xef\xbb\xbf" + body
 
 
-async def statuses(url: str, seed: int, count: int, **headers: str) -> Counter[int]:
-    """Return how often each status was answered."""
+async def send_all(
+    url: str, seed: int, count: int, calls: Calls = CALLS, **headers: str
+) -> tuple[Counter[int], list[str]]:
+    """Return how often each status was answered, and the messages that were answered with an error of the server."""
     found: Counter[int] = Counter()
-    waiting = messages(seed, count)
+    wrong: list[str] = []
+    waiting = messages(seed, count, calls)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=600)) as http:
 
         async def send() -> None:
@@ -103,20 +119,9 @@ async def statuses(url: str, seed: int, count: int, **headers: str) -> Counter[i
                     await response.read()
                     found[response.status] += 1
                     if response.status >= 500:
-                        raise AssertionError(f"{response.status} for {body!r} with {more}")
+                        wrong.append(f"{response.status} for {body!r} with {more}")
 
         async with asyncio.TaskGroup() as senders:
             for _ in range(8):
                 senders.create_task(send())
-    return found
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("url")
-    parser.add_argument("count", type=int)
-    parser.add_argument("--key", default="")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    key = {"Authorization": f"Bearer {given.key}"} if given.key else {}
-    print(asyncio.run(statuses(given.url, given.seed, given.count, **key)))  # noqa: T201
+    return found, wrong

@@ -7,6 +7,7 @@ import pytest
 from tests.end_to_end.talk import ask, question
 from tests.mcp.client import Client, modern
 from tests.mcp.conftest import ORIGIN
+from tests.mcp.fuzzing import ADMIN_CALLS, send_all
 
 READING = {"job_status", "list_unanswered", "show_thread"}
 NEW_PAGE = 'Create page hello.md with title "Hello" and text "Hello, readers."'
@@ -200,3 +201,9 @@ async def test_empty_search_is_a_question_without_an_answer(http, service):
         (found,) = (one for one in (await response.json())["conversations"] if one["query"] == words)
     assert (found["response"], found["state"]) == ("The search found nothing.", "completed")
     assert (found["isGap"], found["sources"]) == (True, [])
+
+
+async def test_no_body_is_an_error_of_the_server(service):
+    found, wrong = await send_all(f"{service.url}/mcp", 7, 400, ADMIN_CALLS, **service.admin)
+    assert (wrong, found.total()) == ([], 400)
+    assert found.keys() <= {200, 202, 400, 404}

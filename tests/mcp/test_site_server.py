@@ -7,7 +7,7 @@ from multidict import CIMultiDict
 
 from tests.mcp.client import Client, headers_of, legacy, modern
 from tests.mcp.conftest import ORIGIN
-from tests.mcp.fuzzing import statuses
+from tests.mcp.fuzzing import send_all
 
 
 async def test_legacy_client_is_initialized_without_a_session(client):
@@ -99,6 +99,7 @@ async def test_restricted_pages_are_in_no_answer(client, http, service):
     keyed = Client(http, f"{service.url}/mcp/kite", **service.assistant)
     for one in (client, keyed):
         assert "9417" not in json.dumps(await one.call("search", query="vault code"))
+        assert "9417" not in json.dumps(await one.call("ask", question="What is the vault code?"))
         assert (await one.call("fetch", id="staff.md"))["isError"] is True
 
 
@@ -198,6 +199,6 @@ async def test_words_of_an_answer_come_as_progress(client, token):
 
 
 async def test_no_body_is_an_error_of_the_server(service):
-    found = await statuses(f"{service.url}/mcp/kite", 7, 400, **service.assistant)
-    assert sum(found.values()) == 400
+    found, wrong = await send_all(f"{service.url}/mcp/kite", 7, 400, **service.assistant)
+    assert (wrong, found.total()) == ([], 400)
     assert found.keys() <= {200, 202, 400, 404, 429}

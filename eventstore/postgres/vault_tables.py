@@ -25,6 +25,8 @@ _MAY_SCRUB = (
     "SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class WHERE oid IN ('keys'::regclass, 'secrets'::regclass)"
 )
 
+_OWNS_DATABASE = "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
+
 
 class VaultTables:
     """See Vault."""
@@ -279,14 +281,38 @@ async def scrub_tables(connection: Session) -> None:
     """Take deleted keys out of the tables' pages: until then an erased key is still in the file as a dead row.
 
     Its bytes can be in the free space of a page, and in the write-ahead log, until PostgreSQL uses them again: those of
-    a vault that is not wrapped are gone for good from its tables only.
+    a vault that is not wrapped are gone for good from its tables only. A row that an older transaction may still see,
+    as that of a dump that runs or of a replication slot that is behind, stays until the next time after its end. The
+    server says that to no ordinary role, so it is in the manual (postgresql.md).
 
     Raises StoreReadOnly for a role that may not: to PostgreSQL that is a warning.
     """
+    await _require_owner(connection)
+    for table in ("keys", "secrets"):
+        await connection.execute(f"VACUUM {table}")
+
+
+async def rewrite_tables(connection: Session, *, seconds: float) -> None:
+    """Rewrite the table of keys, into another file, so that no file has anything but the rows there are. Others wait
+    for it meanwhile. Raise TimeoutError once ``seconds`` have passed: then the table is as it was, and StoreReadOnly.
+    """
+    await _require_owner(connection)
+    await connection.execute("VACUUM FULL keys", timeout=seconds)
+
+
+async def rewrite_statistics(connection: Session, *, seconds: float) -> bool:
+    """Do the same with the samples of values that the server keeps, which had keys among them before ``keys.key`` was
+    left out. Return False for a role that may not, which the owner of the database may. Raise TimeoutError.
+    """
+    if not await connection.fetchval(_OWNS_DATABASE):
+        return False
+    await connection.execute("VACUUM FULL pg_statistic", timeout=seconds)
+    return True
+
+
+async def _require_owner(connection: Session) -> None:
     if not await connection.fetchval(_MAY_SCRUB):
         raise StoreReadOnly(
             "the role that uses the vault does not own its tables, so that what was erased stays in their pages",
             remedy="give it the tables (docsmith store roles vault)",
         )
-    for table in ("keys", "secrets"):
-        await connection.execute(f"VACUUM {table}")

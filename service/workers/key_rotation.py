@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:  # they need asyncpg, which a service with its log in files ne
     from eventstore.postgres.wrapping.rotation import Rotation
 
 LOOK_SECONDS = 5.0
+REWRITE_SECONDS = 2.0
+"""Limit for rewriting the table of keys in a service that runs: meanwhile no one can read a key."""
 ANSWER_BYTES = 1_024
 PATH = "/internal/wrapping-keys/"
 
@@ -148,6 +151,8 @@ class KeyRotation:
         if not self._is_checked or "replaced" in (await asyncio.to_thread(rotation.states)).values():
             self._is_checked = await self._rewrap()
             await asyncio.to_thread(rotation.retire)
+            if self._is_checked:
+                await self._rewrite()
         kept = timedelta(days=self._settings.keep_days)
         if gone := await asyncio.to_thread(rotation.destroy_retired, self._clock() - kept):
             log.info("wrapping keys of the vault are destroyed", ids=gone)
@@ -161,6 +166,23 @@ class KeyRotation:
                 return False
             after = await asyncio.to_thread(self._rotation.rewrap, after)
         return True
+
+    async def _rewrite(self) -> None:
+        """Rewrite the table of keys where an interrupted ``vault wrap`` did not, if all can wait for so long."""
+        if await asyncio.to_thread(self._rotation.is_rewritten):
+            return
+        try:
+            done = await asyncio.to_thread(partial(self._rotation.rewrite, seconds=REWRITE_SECONDS))
+        except EventStoreError as error:
+            log.warning("the table of the vault's keys could not be rewritten", reason=str(error))
+            return
+        if done:
+            log.info("the table of the vault's keys is rewritten", left="archives and write-ahead log up to now")
+        else:
+            log.warning(
+                "files of the vault's database may have keys as they were before they were wrapped",
+                remedy="stop all instances and run docsmith vault wrap",
+            )
 
     def _is_due(self) -> bool:
         since = self._rotation.current_since()

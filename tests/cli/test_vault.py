@@ -3,12 +3,15 @@
 import asyncio
 import json
 import shutil
+from contextlib import closing
 
 import pytest
 
+from eventstore.postgres.connections import Address, Connections
 from tests.end_to_end.conftest import http  # noqa: F401
 from tests.end_to_end.talk import ask, question, text_of
 from tests.eventstore.backends import addresses
+from tests.eventstore.cluster import started_cluster
 from tests.service_process import service_in, write_docs
 
 SECRET = "a secret of all instances, 40 characters"
@@ -85,6 +88,46 @@ def test_wrapping_keys_are_lost_and_put_back_from_a_copy(service, stores, tmp_pa
     assert (started.returncode, "docsmith vault import FILE" in started.stderr) == (1, True)
     assert service.cli("vault", "import", str(copy))["ids"] == [first["id"]]
     assert "Ermentrude" in jobs(service)
+
+
+@pytest.fixture
+def server():
+    cluster = started_cluster()
+    yield cluster
+    cluster.remove()
+
+
+def keys_in_files(server, keys):
+    """Return how many of the keys are in the files of a server's tables."""
+    with closing(Connections.open(Address(server.address))) as connections:
+        connections.run_plainly(_executed(connections, "CHECKPOINT"))
+    content = b"".join(file.read_bytes() for file in (server.data / "base").rglob("*") if file.is_file())
+    return sum(key in content for key in keys)
+
+
+async def _executed(connections, sql):
+    async with connections.pooled(begins=False) as connection:
+        await connection.execute(sql)
+
+
+def test_wrapping_leaves_no_key_in_the_files_of_the_database(service, server):
+    with closing(Connections.open(Address(server.address))) as connections:
+        for schema in ("log", "vault"):
+            connections.fetch(f"CREATE SCHEMA {schema}")
+        log, vault = (f"{server.address}&search_path={schema}" for schema in ("log", "vault"))
+        moved(service, {"DOCSMITH_STORE": log, "DOCSMITH_VAULT": vault, "DOCSMITH_VAULT_SECRET": SECRET})
+        keys = [bytes(key) for (key,) in connections.fetch("SELECT key FROM vault.keys WHERE key IS NOT NULL")]
+        connections.fetch("ALTER TABLE vault.keys ALTER COLUMN key SET STATISTICS 100")  # as before there was a limit
+        connections.fetch("ANALYZE vault.keys")
+        connections.fetch("ALTER TABLE vault.keys ALTER COLUMN key TYPE bytea")
+        assert keys_in_files(server, keys) == len(keys) > 0
+        service.cli("vault", "wrap")
+        assert keys_in_files(server, keys) == 0
+        shown = service.run("vault", "wrap").stdout
+        assert "write-ahead log up to now have the keys as they were" in shown
+        assert "Ermentrude" in jobs(service)
+        connections.fetch("UPDATE vault.wrapping_keys SET rewritten_at = NULL")  # as an interrupted command leaves it
+        assert "Files of the database may still have keys" in service.run("doctor").stdout
 
 
 @pytest.mark.parametrize(

@@ -251,8 +251,10 @@ async def test_a_vault_that_was_wrapped_in_part_is_finished(tmp_path, started):
             await store.append(f"note-{number}", [noted(number, "secret")], expected_version=0)
     one = await started("one")
     assert one.rotation.rows()[0].living == 0
+    assert not one.rotation.is_rewritten()
     await looks(one)
     assert one.rotation.rows()[0].living == 4
+    assert one.rotation.is_rewritten(), "the table's files have no key any more that is not wrapped"
 
 
 @pytest.mark.parametrize("target", ["/internal/wrapping-keys/{id}?for={public}", "/internal/wrapping-keys/{id}"])

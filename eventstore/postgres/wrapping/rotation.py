@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeVar
 
 from eventstore.errors import StoreForeign
-from eventstore.postgres.connections import Address, Connections, Session, brief
+from eventstore.postgres.connections import STATEMENT_SECONDS, Address, Connections, Session, brief
 from eventstore.postgres.schema import prepare
+from eventstore.postgres.vault_tables import rewrite_statistics, rewrite_tables
 from eventstore.postgres.wrapping.opening import Wrapper
 from eventstore.postgres.wrapping.wrapping_keys import WrappingKeys
 from eventstore.vault import stamp
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 BATCH = 500
 """Keys in one transaction."""
+REWRITE_SECONDS = 3600.0
+"""Limit for rewriting the table of keys while no one else uses the vault."""
 _STEP = 2
 """The step of the schema that programs have to know which work with a wrapped vault."""
 State = Literal["next", "current", "replaced", "retired", "destroyed"]
@@ -219,6 +222,47 @@ class Rotation:
             current,
         )
         return str(rows[-1][0])
+
+    def is_rewritten(self) -> bool:
+        """Return whether the table of keys was rewritten since all of them are wrapped. Before that, files of the
+        database have keys as they were, and so has each archive that is made of them.
+        """
+        sql = "SELECT EXISTS (SELECT FROM wrapping_keys WHERE to_jsonb(wrapping_keys) ->> 'rewritten_at' IS NOT NULL)"
+        return bool(self._connections.fetch(sql)[0][0])  # a vault that is only read may be older than the column
+
+    def rewrite(self, *, seconds: float = REWRITE_SECONDS) -> bool:
+        """Rewrite the table of keys, once all are wrapped: their rows of before stay in its file otherwise. All who
+        use the vault wait meanwhile. Return False where it was given up after ``seconds``, with the table as it was.
+        """
+
+        async def rewritten() -> bool:
+            async with self._connections.pooled(begins=False) as connection:
+                try:
+                    await rewrite_tables(connection, seconds=seconds)
+                except TimeoutError:
+                    return False
+            return True
+
+        if self.unwrapped() or not self._connections.run(rewritten()):
+            return False
+        self._connections.change(
+            "UPDATE wrapping_keys SET rewritten_at = $1 WHERE state IN ('current', 'replaced')", self._now()
+        )
+        return True
+
+    def rewrite_statistics(self, *, seconds: float = STATEMENT_SECONDS) -> bool:
+        """Rewrite the server's samples of the vault's values, which had keys among them before. Return False where
+        this role may not, or it was given up after ``seconds``.
+        """
+
+        async def rewritten() -> bool:
+            async with self._connections.pooled(begins=False) as connection:
+                try:
+                    return await rewrite_statistics(connection, seconds=seconds)
+                except TimeoutError:
+                    return False
+
+        return self._connections.run(rewritten())
 
     def retire(self) -> list[str]:
         """Retire the wrapping keys that were replaced and have no living key any more; return their ids."""

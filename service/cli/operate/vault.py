@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 FORMAT = "docsmith-wrapping-keys-1"
 
+PLAIN_BEFORE = (
+    "archives of the database and its write-ahead log up to now have the keys as they were: delete them, and make a new"
+    " base backup"
+)
+STATISTICS_LEFT = (
+    "samples of keys may be in the server's statistics: let an administrator run VACUUM FULL pg_statistic in the"
+    " vault's database"
+)
+
 vault = Group("vault")
 
 
@@ -35,7 +44,8 @@ class WrappingKeysFile(msgspec.Struct):
     "wrap",
     does="encrypt the vault's keys under a wrapping key outside PostgreSQL",
     more="Then archives of the database do not keep the keys of erased text, once a later wrapping key has replaced"
-    " this one and it is destroyed. Stop all instances before. It can be interrupted and repeated.",
+    " this one and it is destroyed. Stop all instances before. It can be interrupted and repeated. It rewrites the"
+    " table of keys, so that its files have none as it was; archives and the write-ahead log up to now have them all.",
     examples=["vault wrap"],
     works_alone=True,
 )
@@ -43,20 +53,23 @@ async def wrap(options: Options, output: Output) -> int:
     """Raises Invalid, Conflict, and EventStoreError."""
     create_private(options.data)
 
-    def wrapped() -> tuple[str, int]:
+    def wrapped() -> tuple[str, int, bool]:
         with log_place(options.data).served_alone(), _rotation(options.data) as rotation:
             made = rotation.begin()
             if made is None:
                 _require_current(rotation)
-            wrap_all(rotation)
-            return next((row.id, row.living) for row in rotation.rows() if row.state == "current")
+            is_clean = wrap_all(rotation)
+            return next((row.id, row.living, is_clean) for row in rotation.rows() if row.state == "current")
 
-    key_id, number = await asyncio.to_thread(wrapped)
-    output.result(
-        {"id": key_id, "keys": number},
-        f"{number} keys are wrapped under {key_id}\nkeep a copy elsewhere: docsmith vault export FILE\narchives of the"
-        " database from before have the keys as they are: delete them",
-    )
+    key_id, number, is_clean = await asyncio.to_thread(wrapped)
+    lines = [
+        f"{number} keys are wrapped under {key_id}, and no file of their table has them as they were",
+        "keep a copy elsewhere: docsmith vault export FILE",
+        PLAIN_BEFORE,
+    ]
+    if not is_clean:
+        lines.append(STATISTICS_LEFT)
+    output.result({"id": key_id, "keys": number}, "\n".join(lines))
     return DONE
 
 
@@ -174,11 +187,19 @@ async def put_back(options: Options, output: Output) -> int:
     return DONE
 
 
-def wrap_all(rotation: "Rotation") -> None:
-    """Wrap all living keys of a wrapped vault under its current wrapping key."""
+def wrap_all(rotation: "Rotation") -> bool:
+    """Wrap all living keys of a wrapped vault under its current wrapping key, and rewrite their table. Return
+    whether the server's statistics are clean of them, too. Raise Conflict where others use the vault.
+    """
     after: str | None = ""
     while after is not None:
         after = rotation.rewrap(after)
+    if not rotation.rewrite():
+        raise Conflict(
+            "The keys are wrapped, and files of their table still have them as they were: another program uses the"
+            " vault. Stop it, and repeat this."
+        )
+    return rotation.rewrite_statistics()
 
 
 @contextmanager

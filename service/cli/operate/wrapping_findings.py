@@ -28,6 +28,7 @@ def look_at_wrapping(place: "LogPlace", settings: VaultSection, now: datetime) -
     with closing(place.rotation(read_only=True)) as rotation:
         rows, here = rotation.rows(), rotation.keys.ids()
         plain = rotation.unwrapped() if rows else 0
+        is_rewritten = not rows or rotation.is_rewritten()
     current = next((row for row in rows if row.state == "current"), None)
     if current is None:
         return
@@ -39,6 +40,11 @@ def look_at_wrapping(place: "LogPlace", settings: VaultSection, now: datetime) -
         )  # fmt: skip
     if plain:
         yield Finding("wrapping keys", "wrong", f"{plain} keys of the vault are not wrapped.", "docsmith vault wrap")
+    elif not is_rewritten:
+        yield Finding(
+            "wrapping keys", "wrong", "Files of the database may still have keys as they were before wrapping.",
+            "docsmith vault wrap   # with all instances stopped",
+        )  # fmt: skip
     if left := [row.id for row in rows if row.state == "destroyed" and row.id in here]:
         says = f"{named(left)} should be destroyed, and its file is still here."
         yield Finding("wrapping keys", "wrong", says, "docsmith serve   # deletes it")

@@ -4,11 +4,12 @@ import asyncio
 import gc
 import random
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
 
 from eventstore import StoreClosed, StoreUnavailable
+from eventstore.postgres.connections import Address, Connections
 from service.adapters.postgres.instances import CERTAIN_SECONDS, GAP_SECONDS, MAX_ABSENT, TableInstances
 from service.adapters.postgres.tables import Tables
 from service.ports.shared.instances import LEASE_SECONDS, RENEW_SECONDS, Peer
@@ -333,3 +334,39 @@ async def test_a_leader_that_is_paused_in_a_transaction_is_followed_by_another(g
     tables.pauses = False
     await paused.look()
     assert not paused.leads()
+
+
+async def test_nothing_is_published_before_its_commit(tmp_path):
+    """Behind a pooler all of a look is one transaction, which may fail when it ends."""
+    address = addresses(tmp_path)[0].text
+    rows = Rows(f"{address}&statement_cache_size=0")
+    leader, here = await rows.open(), await rows.open()
+    await rows.look()
+    await rows.close(leader.name)
+    with closing(Connections.open(Address(address))) as connections:
+        connections.fetch(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$"
+        )
+        connections.fetch(
+            "CREATE CONSTRAINT TRIGGER refused AFTER UPDATE ON instances DEFERRABLE INITIALLY DEFERRED"
+            " FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+        rows.clock.now += CERTAIN_SECONDS
+        with pytest.raises(StoreUnavailable, match="refused"):
+            await here.look()
+        assert not here.is_certain(), "its row was not renewed"
+        assert not here.leads()
+        with pytest.raises(StoreUnavailable, match="refused"):
+            await here.claim_home()
+        assert connections.fetch("SELECT name FROM leader")[0][0] == ""
+        connections.fetch("DROP TRIGGER refused ON instances")
+    await here.look()
+    assert here.leads()
+    await here.serve_at("http://10.0.0.7:8080", is_home=False)
+    assert connections_home(address) == [False]
+    await rows.end()
+
+
+def connections_home(address):
+    with closing(Connections.open(Address(address))) as connections:
+        return [is_home for (is_home,) in connections.fetch("SELECT is_home FROM instances")]

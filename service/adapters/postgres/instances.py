@@ -88,6 +88,17 @@ class _Seen(Struct, frozen=True):
     has_ended: bool
 
 
+class _Look(Struct, frozen=True):
+    """The result of one look at the rows."""
+
+    began: float
+    """When this instance renewed its row, at the earliest."""
+    now: float
+    found: Mapping[str, _Seen]
+    """The others."""
+    leader: str
+
+
 class TableInstances:
     """See Instances. It renews and looks on the thread of its connections, so that a busy event loop loses no lease."""
 
@@ -240,39 +251,48 @@ class TableInstances:
                 seconds = RETRY_SECONDS
 
     async def _look(self) -> None:
-        async with asyncio.timeout(LOOK_SECONDS), self._looking, self._tables.pooled() as connection:
-            if self._is_closed:
-                return
-            asked, began = frozenset(self._asked), self._clock()
-            async with brief(connection):
-                is_marked = await connection.fetchval(_WAS_MARKED, self.name)
-                self._was_marked |= self._renewed_at is not None if is_marked is None else is_marked
-                await connection.execute(_RENEW, self.name, self._me.url, self._me.version, self._me.is_home)
-                rows = await connection.fetch(_LOOK)
-            now = self._clock()
-            if self._was_marked:
-                self._certain_from = now + GAP_SECONDS  # until then others may act on what they saw before
-                self._was_marked = False
-            self._renewed_at = began
-            is_continuous = self._looked_at is not None and now - self._looked_at <= GAP_SECONDS
-            before = self._others if is_continuous else {}
-            found = {row["name"]: _seen(row, before.get(row["name"]), now) for row in rows}
-            del found[self.name]
-            for other in [one for one in found.values() if one.has_ended and not one.is_marked]:
-                found[other.peer.name] = replace(other, has_ended=await self._mark(connection, other))
-            if gone := (self._others.keys() | asked) - found.keys():
-                names = [*(name for name in self._absent if name not in gone), *gone]
-                self._absent = dict.fromkeys(names[-MAX_ABSENT:])
-            self._asked.difference_update(asked)
-            self._others, self._looked_at = found, now
-            await self._settle(connection, found, rows[0]["leader"])
+        async with asyncio.timeout(LOOK_SECONDS), self._looking:
+            async with self._tables.pooled() as connection:
+                if self._is_closed:
+                    return
+                asked, began = frozenset(self._asked), self._clock()
+                async with brief(connection):
+                    is_marked = await connection.fetchval(_WAS_MARKED, self.name)
+                    self._was_marked |= self._renewed_at is not None if is_marked is None else is_marked
+                    await connection.execute(_RENEW, self.name, self._me.url, self._me.version, self._me.is_home)
+                    rows = await connection.fetch(_LOOK)
+                now = self._clock()
+                is_continuous = self._looked_at is not None and now - self._looked_at <= GAP_SECONDS
+                before = self._others if is_continuous else {}
+                found = {row["name"]: _seen(row, before.get(row["name"]), now) for row in rows}
+                del found[self.name]
+                for other in [one for one in found.values() if one.has_ended and not one.is_marked]:
+                    found[other.peer.name] = replace(other, has_ended=await self._mark(connection, other))
+                leader = await self._settle(connection, found, rows[0]["leader"])
+            # Behind a pooler all of it is one transaction, which has ended only now: nothing is published before.
+            self._publish(_Look(began, now, found, leader), asked)
         with suppress(RuntimeError):  # the event loop has ended
             self._event_loop.call_soon_threadsafe(self._on_change)
 
+    def _publish(self, look: _Look, asked: Collection[str]) -> None:
+        """Let others of this process see what a look found. ``asked``: the names that it has answered."""
+        if self._was_marked:
+            self._certain_from = look.now + GAP_SECONDS  # until then others may act on what they saw before
+            self._was_marked = False
+        if gone := (self._others.keys() | asked) - look.found.keys():
+            names = [*(name for name in self._absent if name not in gone), *gone]
+            self._absent = dict.fromkeys(names[-MAX_ABSENT:])
+        self._asked.difference_update(asked)
+        self._renewed_at, self._looked_at, self._others = look.began, look.now, look.found
+        if self._is_leader != (look.leader == self.name):
+            log.info("this instance leads" if look.leader == self.name else "another instance leads")
+        self._is_leader = look.leader == self.name and self._may_lead
+
     async def _claim_home(self) -> None:
-        async with self._looking, self._tables.pooled() as connection, brief(connection):
-            await connection.execute(_LOCK)  # of two that claim at once, the second sees the first
-            is_mine = await connection.fetchval(_CLAIM_HOME, self.name)
+        async with self._looking:
+            async with self._tables.pooled() as connection, brief(connection):
+                await connection.execute(_LOCK)  # of two that claim at once, the second sees the first
+                is_mine = await connection.fetchval(_CLAIM_HOME, self.name)
             self._me = replace(self._me, is_home=is_mine is not None)
 
     async def _mark(self, connection: Session, other: _Seen) -> bool:
@@ -285,17 +305,15 @@ class TableInstances:
         await connection.execute(_FORGET)
         return True
 
-    async def _settle(self, connection: Session, found: Mapping[str, _Seen], leader: str) -> None:
-        """Lead where no one does."""
+    async def _settle(self, connection: Session, found: Mapping[str, _Seen], leader: str) -> str:
+        """Lead where no one does; return who leads."""
         holder = found.get(leader)
         is_vacant = leader != self.name and (holder is None or holder.has_ended)
         if is_vacant and self._may_lead:
             renewals = -1 if holder is None else holder.renewals
             took = await connection.fetchval(_LEAD, self.name, leader, renewals)
-            leader = leader if took is None else took
-        if self._is_leader != (leader == self.name):
-            log.info("this instance leads" if leader == self.name else "another instance leads")
-        self._is_leader = leader == self.name and self._may_lead
+            return leader if took is None else str(took)
+        return leader
 
     async def _at_last(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         """Write what the others would find out by themselves, only later; a failure is no error."""

@@ -2,11 +2,12 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from datetime import timedelta
 
 import pytest
 
 from service.adapters.postgres.tables import Tables
-from service.adapters.postgres.turns import TableTurns
+from service.adapters.postgres.turns import TIME_SECONDS, TableTurns
 from tests.eventstore.backends import addresses
 
 
@@ -70,3 +71,18 @@ async def test_error_in_a_turn_ends_it(opened):
             raise ZeroDivisionError
     async with two.turn():
         pass
+
+
+async def test_turn_gives_the_time_that_all_share_now_and_then(opened):
+    seconds = [0.0]
+    _, turns = await opened(seconds=lambda: seconds[0])
+    tables, alone = await opened(is_alone=lambda: True)
+    for one in (turns, alone):
+        async with one.turn() as shared:
+            ((there,),) = await tables.fetch("SELECT clock_timestamp()")
+            assert timedelta(0) <= there - shared < timedelta(minutes=1)
+        async with one.turn() as shared:
+            assert shared is None
+    seconds[0] += TIME_SECONDS
+    async with turns.turn() as shared:
+        assert shared > there

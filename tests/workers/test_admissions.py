@@ -105,6 +105,30 @@ async def test_what_one_instance_accepts_shows_at_the_others(instances):
                 await asyncio.sleep(0)
 
 
+async def test_instances_count_by_one_clock_whatever_their_own_say(tmp_path):
+    """One is two hours ahead: by its own clock, what the other has accepted would have left the hour."""
+    async with AsyncExitStack() as stack:
+        both = []
+        for hours in (0, 2):
+            store = await opened_tables(tmp_path)
+            stack.push_async_callback(store.close)
+            tables = await Tables.open(addresses(tmp_path)[0].text, "service_log")
+            stack.push_async_callback(tables.close)
+            (tmp_path / str(hours)).mkdir()
+            both.append(
+                await admissions_of(
+                    tmp_path / str(hours), Limits(0, 3, 0, 0), store,
+                    lambda hours=hours: now() + timedelta(hours=hours), turns=TableTurns(tables),
+                )
+            )  # fmt: skip
+            for run in (both[-1].run, both[-1].follow):
+                stack.push_async_callback(cancelled, asyncio.create_task(run()))
+        one, ahead = both
+        assert [await ask(one) for _ in range(2)] == [True, True]
+        assert [await ask(ahead) for _ in range(3)] == [True, False, False]
+        assert [await ask(one) for _ in range(2)] == [False, False]
+
+
 class LockTurns:
     """Turns of instances in one process."""
 

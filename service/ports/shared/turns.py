@@ -1,6 +1,7 @@
 """Turns in which the instances of the service change what they all want to change."""
 
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import Protocol
 
 MAX_TURN_SECONDS = 2.0
@@ -14,5 +15,9 @@ class Turns(Protocol):
     while the database is away, goes on without one: the expected version of each change protects what is changed.
     """
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Wait for a turn, and hold it for the block. Raises nothing."""
+    def turn(self) -> AbstractAsyncContextManager[datetime | None]:
+        """Wait for a turn, and hold it for the block. Raises nothing.
+
+        It gives the time of a clock that all instances share, as of now; None where that is not asked for each time, or
+        not known.
+        """

@@ -18,7 +18,7 @@ import hmac
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from msgspec.structs import replace
@@ -54,7 +54,7 @@ from service.domain.access.usage import (
 from service.domain.errors import RateLimited, Unavailable
 from service.ports.bounds import CountBound, ignore_bounds
 from service.ports.shared.brief_counts import BriefCounts, Window
-from service.ports.shared.turns import Turns
+from service.ports.shared.turns import MAX_TURN_SECONDS, Turns
 from service.queries.access.usage import LAST, accepted_after, counted_version, key_times
 from service.streams import USAGE, decoded
 
@@ -132,7 +132,15 @@ class Admissions:
         self._any = asyncio.Event()
         self._counting = asyncio.Lock()
         """Held while events of the stream are appended, or counted."""
+        self._ahead = timedelta(0)
+        """Time by which the clock that all instances share is ahead of this one's, as it was found last."""
         self._is_closed = False
+
+    def _now(self) -> datetime:
+        """Return the time by the clock that all instances share: by its own, one that is ahead would let in what the
+        others have refused.
+        """
+        return self._clock() + self._ahead
 
     def change_limits(self, limits: Limits) -> None:
         self._limits = limits
@@ -145,7 +153,7 @@ class Admissions:
         Most of those days count for the keys alone, whose times are read in one row a key: a request at a time, a
         start took seconds for each hundred thousand.
         """
-        version, now = await counted_version(views), milliseconds(self._clock())
+        version, now = await counted_version(views), milliseconds(self._now())
         recent = now - LONGEST_BESIDE_KEYS_SECONDS * 1000
         for key_id, times in await key_times(views, now - LONGEST_WINDOW_SECONDS * 1000, recent, version):
             self._usage.add_of_key(key_id, times)
@@ -165,13 +173,13 @@ class Admissions:
 
     def standing(self, request: Counted) -> Standing | None:
         """Return the use of the scope that is closest to its limit; None when none is limited."""
-        now = milliseconds(self._clock())
+        now = milliseconds(self._now())
         standings = [*self._usage.standings(request, now), *self._known_full(request, now)]
         return min(standings, key=_nearness, default=None)
 
     def standing_of(self, scope: Scope, caller: str) -> Standing | None:
         """Return the use of one window, such as that of one key; None where the scope is not limited."""
-        return self._usage.standing_of(scope, caller, milliseconds(self._clock()))
+        return self._usage.standing_of(scope, caller, milliseconds(self._now()))
 
     async def append(self, request: RequestAccepted, metadata: Metadata, writes: Sequence[Append]) -> Appended:
         """Record what a request asks for, and that it was accepted, together; its time is set here.
@@ -191,7 +199,7 @@ class Admissions:
 
     def require_room(self, request: Counted) -> None:
         """Raise OverLimit where a limit has no room for the request, before anything is done for it."""
-        now = milliseconds(self._clock())
+        now = milliseconds(self._now())
         refusal = next(iter(self._known_full(request, now)), None) or self._usage.refusal(request, now)
         if refusal is not None:
             raise self._over_limit(request, refusal)
@@ -236,7 +244,7 @@ class Admissions:
 
     def _note_full(self, standings: Mapping[tuple[Scope, str], Standing]) -> None:
         """A window without room has none until its oldest leaves: till then there is no need to ask again."""
-        now = milliseconds(self._clock())
+        now = milliseconds(self._now())
         if len(self._full) >= MAX_FULL:
             self._full.clear()
         self._full |= {key: (now + one.reset_milliseconds, one) for key, one in standings.items() if not one.remaining}
@@ -260,7 +268,9 @@ class Admissions:
                 if self._turns is None:
                     await self._let_next_in(taken)
                     continue
-                async with self._turns.turn():
+                asked_at = self._clock()
+                async with self._turns.turn() as shared_time:
+                    self._compare_clocks(asked_at, shared_time)
                     with suppress(EventStoreError):  # then the append fails, or finds another version
                         await self._catch_up()
                     await self._let_next_in(taken)
@@ -268,6 +278,12 @@ class Admissions:
             self._is_closed = True
             for wanted in (*taken, *self._waiting):
                 wanted.fail(StoreClosed("no request is admitted any more"))
+
+    def _compare_clocks(self, asked_at: datetime, shared_time: datetime | None) -> None:
+        """Note by how much the clock that all share is ahead, unless the answer is old: this process was paused."""
+        now = self._clock()
+        if shared_time is not None and now - asked_at <= timedelta(seconds=MAX_TURN_SECONDS):
+            self._ahead = shared_time - now
 
     async def follow(self) -> None:
         """Count what other instances accept, until cancelled: before it is known here, more seems to remain."""
@@ -324,7 +340,7 @@ class Admissions:
         """Return the requests that every limit allows, counted; and the others, each with the limit that is reached."""
         admitted, refused = [], []
         for one in wanted:
-            request = replace(one.request, accepted_at=self._clock())
+            request = replace(one.request, accepted_at=self._now())
             refusal = self._usage.refusal(request, milliseconds(request.accepted_at))
             if refusal is None:
                 self._usage.add(request)

@@ -85,7 +85,9 @@ class LogPlace(Protocol):
         """Yield the events at these positions, in the order of the log."""
 
     def find_loss(self, witnesses: Sequence[Witness]) -> Loss | None:
-        """Compare the log with its witnesses; None when it holds what all of them have seen."""
+        """Compare the log with its witnesses; None when it holds what all of them have seen. A standby that is still
+        behind has lost nothing.
+        """
 
     def not_held(self, witnesses: Sequence[Witness]) -> list[Witness]:
         """Return those whose event is not in the log, at its position."""

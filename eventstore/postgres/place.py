@@ -123,8 +123,10 @@ class TablePlace(Struct, frozen=True):
 
     def find_loss(self, witnesses: Sequence[Witness]) -> Loss | None:
         with self._reading() as connections:
-            ((position, hash_),) = connections.fetch("SELECT position, hash FROM head")
+            ((position, hash_, is_standby),) = connections.fetch("SELECT position, hash, pg_is_in_recovery() FROM head")
             differ = _differing(connections, witnesses)
+        if is_standby:  # what it lacks it may get yet; another event in the same place it keeps
+            differ = [one for one in differ if one.position <= position]
         return loss_of(position, bytes(hash_), witnesses, differ) if differ else None
 
     def not_held(self, witnesses: Sequence[Witness]) -> list[Witness]:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from eventstore import StoreLost, StoreUnavailable
+from eventstore import StoreLost, StoreUnavailable, Witness
 from eventstore.postgres.away.away import PATIENCE_SECONDS, RETRY_SECONDS, Away
 from eventstore.postgres.away.local_copy import LocalCopy
 from eventstore.postgres.connections import Address, Connections
@@ -290,3 +290,31 @@ def test_one_look_is_made_at_a_time():
     away.answered()
     away.require_turn()
     assert away.why is None
+
+
+async def test_a_standby_that_is_behind_has_lost_nothing(server, logs, opened):
+    """Nothing more reaches it from its primary. Once it is promoted, what it lacks is lost."""
+    standby = new_cluster()
+    try:
+        store = await opened()
+        await store.append("note-1", [noted(1), noted(2)], expected_version=0)
+        standby.follow(server)
+        with (standby.data / "postgresql.conf").open("a") as settings:
+            settings.write("primary_conninfo = ''\n")
+        (standby.data / "postgresql.auto.conf").write_text("")
+        await store.append("note-1", [noted(3), noted(4)], expected_version=2)
+        events = await store.read_all()
+        seen = [Witness("the view", event.position, event.hash) for event in (events[0], events[3])]
+        standby.start()
+        behind = TablePlace(*(one.text.replace(str(server.folder).replace("/", "%2F"),
+                              str(standby.folder).replace("/", "%2F")) for one in logs))  # fmt: skip
+        assert await asyncio.to_thread(behind.is_standby)
+        assert await asyncio.to_thread(behind.find_loss, seen) is None
+        other = Witness("another", 2, events[0].hash)
+        loss = await asyncio.to_thread(behind.find_loss, [*seen, other])
+        assert (loss.witness, loss.is_behind) == (other, False)
+        await asyncio.to_thread(standby.promote)
+        loss = await asyncio.to_thread(behind.find_loss, seen)
+        assert (loss.witness, loss.lost_from) == (seen[1], 3)
+    finally:
+        standby.remove()

@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 class Concern(NamedTuple):
     """Something about how a log is kept that its operator should know."""
 
-    kind: Literal["rights", "cluster"]
+    kind: Literal["rights", "cluster", "cluster_unknown", "archives", "archives_unknown"]
     says: str
 
 

@@ -20,7 +20,7 @@ from eventstore.postgres.connections import Address, Connections
 from eventstore.postgres.log_reader import TableReader
 from eventstore.postgres.log_writer import HOLD, RELEASE
 from eventstore.postgres.postgres_store import PostgresEventStore
-from eventstore.postgres.rights import concerns_of_log, is_wrapped, share_cluster
+from eventstore.postgres.rights import concerns_of_archives, concerns_of_log, is_wrapped, share_cluster
 from eventstore.postgres.schema import prepare
 from eventstore.postgres.use import Use
 from eventstore.postgres.vault_tables import VaultTables
@@ -149,13 +149,16 @@ class TablePlace(Struct, frozen=True):
     def concerns(self) -> Sequence[Concern]:
         with self._reading() as log, closing(Connections.open(Address(self.vault), read_only=True)) as vault:
             found = concerns_of_log(log)
-            if share_cluster(log, vault) and not is_wrapped(vault):
-                found.append(
-                    Concern(
-                        "cluster", "The vault is in the log's own PostgreSQL cluster, whose archives keep erased keys."
-                    )
-                )
-            return found
+            if is_wrapped(vault):
+                return found
+            shared = share_cluster(log, vault)
+            if shared:
+                says = "The vault is in the log's own PostgreSQL cluster, whose archives keep erased keys."
+                return [*found, Concern("cluster", says)]
+            if shared is None:
+                says = "Whether the vault is in the log's own PostgreSQL cluster is not known: the servers do not say."
+                found.append(Concern("cluster_unknown", says))
+            return [*found, *concerns_of_archives(vault)]
 
     def whole(self, *, read_only: bool) -> WholeStore:
         return WholeTables.open(Address(self.log), Address(self.vault), wrapping=self._keys(), read_only=read_only)

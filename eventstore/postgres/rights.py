@@ -13,6 +13,11 @@ _CLUSTER = "SELECT system_identifier FROM pg_control_system()"
 """The identifier of a server's files, which its standbys and archives share
 (https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-CONTROL-SYSTEM)."""
 
+_ARCHIVES = """
+    SELECT (SELECT setting FROM pg_settings WHERE name = 'archive_mode'),
+        (SELECT count(*) FROM pg_replication_slots), (SELECT count(*) FROM pg_stat_replication)
+"""
+
 
 def concerns_of_log(log: Connections) -> list[Concern]:
     """Return what the role that uses a log may do to its events."""
@@ -31,6 +36,29 @@ def share_cluster(log: Connections, vault: Connections) -> bool | None:
         return log.fetch(_CLUSTER) == vault.fetch(_CLUSTER)
     except EventStoreError:  # some managed servers keep it to themselves
         return None
+
+
+def concerns_of_archives(vault: Connections) -> list[Concern]:
+    """Return what keeps the keys of a vault that is not wrapped, beside its tables: archives of its server's log, and
+    servers that follow it.
+    """
+    found = []
+    try:
+        ((archives, slots, followers),) = vault.fetch(_ARCHIVES)
+    except EventStoreError:  # some managed servers keep it to themselves
+        archives = slots = followers = None
+    if archives in {"on", "always"}:
+        found.append(f"archives its write-ahead log (archive_mode = {archives})")
+    if slots:
+        found.append(f"has {slots} replication {'slot' if slots == 1 else 'slots'}")
+    if followers:
+        found.append(f"sends its write-ahead log to {followers} {'other' if followers == 1 else 'others'}")
+    if found:
+        return [Concern("archives", f"The vault's server {' and '.join(found)}, which keeps erased keys.")]
+    if archives is None:
+        says = "Whether the vault's server keeps archives, and with them erased keys, is not known: it does not say."
+        return [Concern("archives_unknown", says)]
+    return []
 
 
 def is_wrapped(vault: Connections) -> bool:

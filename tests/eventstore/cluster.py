@@ -27,13 +27,22 @@ class Cluster:
             found = pwd.getpwnam(self._user)
             os.chown(folder, found.pw_uid, found.pw_gid)
 
-    def make(self, *, durable: bool = False) -> None:
-        """Make the folder; unless it is ``durable``, commits do not wait for the disk."""
-        self._run("cp", "-a", _empty_data(self._programs), self.data)
+    def make(self, *, durable: bool = False, is_another: bool = False) -> None:
+        """Make the folder; unless it is ``durable``, commits do not wait for the disk. All have one system identifier,
+        as a server and its standbys do, but for one that ``is_another``.
+        """
+        if is_another:
+            self.initialize()
+        else:
+            self._run("cp", "-a", _empty_data(self._programs), self.data)
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write("listen_addresses = ''\nmax_connections = 400\nshared_buffers = 32MB\n")
             settings.write(f"fsync = {'on' if durable else 'off'}\n")
             settings.write(f"unix_socket_directories = '{self.folder}'\n")
+
+    def initialize(self) -> None:
+        """Make the folder, without settings."""
+        self._run("initdb", "-D", self.data, "-U", "docsmith", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
 
     def encrypt(self, certificate: Path, key: Path, port: int) -> None:
         """Also listen on the network of this machine, where nothing but TLS is taken."""
@@ -91,7 +100,7 @@ def _empty_data(programs: Path) -> Path:
     """Return the data folder of a server without settings, of which each server's is a copy: initdb takes a second."""
     made = Cluster(Path(tempfile.mkdtemp(prefix="docsmith-postgres-")), programs)
     atexit.register(shutil.rmtree, made.folder, ignore_errors=True)
-    made._run("initdb", "-D", made.data, "-U", "docsmith", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
+    made.initialize()
     return made.data
 
 

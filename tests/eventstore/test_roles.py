@@ -1,7 +1,7 @@
 """A log whose service may neither change nor delete an event, by the rights of its role."""
 
 import asyncio
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager
 from uuid import uuid4
 
 import pytest
@@ -12,7 +12,9 @@ from eventstore.postgres.place import TablePlace
 from eventstore.postgres.postgres_store import PostgresEventStore
 from eventstore.postgres.roles import roles_sql
 from eventstore.postgres.schema import migrate_database, prepare
-from tests.eventstore.cluster import started_cluster
+from eventstore.postgres.wrapping.rotation import Rotation
+from eventstore.postgres.wrapping.wrapping_keys import WrappingKeys
+from tests.eventstore.cluster import new_cluster, started_cluster
 from tests.eventstore.shapes import noted
 
 NAMES = {"owner": "app_owner", "service": "app", "reader": "app_reader", "schema": "public"}
@@ -239,3 +241,39 @@ async def test_erasing_without_owning_the_vault_is_an_error(roles, opened):
 def test_a_role_with_an_unusual_name_is_refused(name):
     with pytest.raises(ValueError, match="not a name"):
         roles_sql("log", **(NAMES | {"service": name}))
+
+
+def test_archives_of_an_unwrapped_vault_are_reported(cluster, databases, tmp_path):
+    other = new_cluster()
+    other.make(is_another=True)
+    with (other.data / "postgresql.conf").open("a") as settings:
+        settings.write("archive_mode = on\narchive_command = 'true'\n")
+    other.start()
+    try:
+        vault = f"{other.address}&search_path=vault"
+        run(other.address, "CREATE SCHEMA vault", "CREATE ROLE app LOGIN", "GRANT USAGE ON SCHEMA vault TO app")
+        migrate_database(databases("log"), "log")
+        migrate_database(Address(vault), "vault")
+        place = TablePlace(databases("log").text, vault, tmp_path / "keys")
+
+        def concerns():
+            return {one.kind: one.says for one in place.concerns() if one.kind != "rights"}
+
+        assert "archive_mode = on" in concerns()["archives"]
+        run(other.address, "SELECT pg_create_physical_replication_slot('standby')")
+        assert "1 replication slot," in concerns()["archives"]
+        run(other.address, "ALTER SYSTEM SET archive_mode = off")
+        other.kill()
+        other.start()
+        assert "archive_mode" not in concerns()["archives"]
+        run(other.address, "SELECT pg_drop_replication_slot('standby')")
+        assert concerns() == {}
+        run(other.address, "GRANT SELECT ON ALL TABLES IN SCHEMA vault TO app")
+        run(other.address, "REVOKE SELECT ON pg_replication_slots FROM PUBLIC")
+        place = TablePlace(place.log, vault.replace("docsmith@", "app@"), tmp_path / "keys")
+        assert list(concerns()) == ["archives_unknown"]
+        with closing(Rotation.open(Address(vault), WrappingKeys(tmp_path / "keys"))) as rotation:
+            rotation.begin()
+        assert concerns() == {}
+    finally:
+        other.remove()

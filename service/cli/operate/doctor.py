@@ -45,6 +45,9 @@ RECENT = 100_000
 _CONCERNS: dict[str, tuple[Level, str]] = {
     "rights": ("note", "docsmith store roles log   # SQL for an administrator of the database"),
     "cluster": ("wrong", "docsmith vault wrap   # or DOCSMITH_VAULT on another server"),
+    "cluster_unknown": ("note", "docsmith vault wrap   # unless it is on another server"),
+    "archives": ("wrong", "docsmith vault wrap   # or a server without them"),
+    "archives_unknown": ("note", "docsmith vault wrap   # unless that server keeps none"),
 }
 SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 

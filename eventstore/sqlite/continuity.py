@@ -25,11 +25,16 @@ def witnesses_in_views(path: Path) -> list[Witness]:
     return [Witness(f"the view {name}", position, hash_) for name, position, hash_ in rows]
 
 
-def witnesses_in_copy(path: Path) -> list[Witness]:
-    """Return how far the copy of a log in another storage is, if there is one that can be read."""
+def witnesses_in_copy(path: Path, positions: Sequence[int] = ()) -> list[Witness]:
+    """Return how far the copy of a log in another storage is, if there is one that can be read; with ``positions``,
+    what it has at these, in order.
+    """
+    which = f"WHERE position IN ({', '.join('?' * len(positions))}) ORDER BY position"
+    if not positions:
+        which = "ORDER BY position DESC LIMIT 1"
     try:
         with closing(files.connect_offline(path)) as db:
-            rows = db.execute("SELECT position, hash FROM events ORDER BY position DESC LIMIT 1").fetchall()
+            rows = db.execute(f"SELECT position, hash FROM events {which}", tuple(positions)).fetchall()  # noqa: S608 - our own text
     except (sqlite3.Error, EventStoreError):
         return []
     return [Witness("the copy on this machine", position, hash_) for position, hash_ in rows]

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from eventstore import Loss, Witness, witnesses_in_copy, witnesses_in_views
+from eventstore import LogPlace, Loss, Witness, witnesses_in_copy, witnesses_in_views
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, parse_checkpoints
 from service.integrity.log_place import log_place
@@ -35,13 +35,18 @@ def loss_in(data: Path, *, tail_bytes: int | None = TAIL_BYTES) -> Loss | None:
 
     Raises EventStoreError.
     """
+    place = log_place(data)
+    return place.find_loss(witnesses_of(data, place, tail_bytes=tail_bytes))
+
+
+def witnesses_of(data: Path, place: LogPlace, *, tail_bytes: int | None) -> list[Witness]:
+    """Return what a data folder has noted of its log: as ``loss_in`` compares it."""
     witnesses = witnesses_in_views(data / "views.db")
     signed = _checkpoints(data / CHECKPOINTS, tail_bytes)
     witnesses += signed if tail_bytes is None else signed[-1:]
-    place = log_place(data)
     if not place.is_local:
         witnesses += witnesses_in_copy(data / LOG_COPY)
-    return place.find_loss(witnesses)
+    return witnesses
 
 
 def described(loss: Loss, data: Path) -> str:

@@ -180,7 +180,7 @@ async def open_runtime(
         _require_vault(data)
     else:
         await _require_tables(data, place)
-    await _require_continuous(data, place)
+    await _require_continuous(data, place, alone=alone)
     async with AsyncExitStack() as stack:
         store = await _open_log(data, place, keeps_copy=alone)
         stack.push_async_callback(store.close)
@@ -298,12 +298,21 @@ async def _require_tables(data: Path, place: "LogPlace") -> None:
         )
 
 
-async def _require_continuous(data: Path, place: "LogPlace") -> None:
-    """Check the log before anything is opened for writing, which would also overwrite a damaged WAL."""
-    if await asyncio.to_thread(place.exists):
-        from service.integrity.continuity import require_continuous
+async def _require_continuous(data: Path, place: "LogPlace", *, alone: bool = False) -> None:
+    """Check the log before anything is opened for writing, which would also overwrite a damaged WAL. ``alone``: no
+    other process serves the folder, so that it can follow a log whose loss was accepted with another one.
+    """
+    if not await asyncio.to_thread(place.exists):
+        return
+    from service.integrity.continuity import LogLost, require_continuous
 
+    try:
         await asyncio.to_thread(require_continuous, data)
+    except LogLost:
+        from service.integrity.accepted_losses import settle_accepted_loss
+
+        if not alone or not await settle_accepted_loss(data, place):
+            raise
 
 
 async def _open_log(data: Path, place: "LogPlace", *, keeps_copy: bool) -> "CoreEventStore":

@@ -146,3 +146,47 @@ def copied(data, position):
         copy = LocalCopy.open(data / "log-copy.db")
         reached = copy.witness.position
         copy.close()
+
+
+def value(address, sql):
+    with closing(Connections.open(Address(address))) as connections:
+        return connections.fetch(sql)[0][0]
+
+
+def test_folders_of_other_instances_follow_an_accepted_loss(service):
+    """Each has seen what is lost. One whose log is cut again, after it has followed, has lost something else."""
+    log, folder = service.environment["DOCSMITH_STORE"], service.data.parent
+    with (
+        service_in(folder / "two", service.environment) as two,
+        service_in(folder / "three", service.environment) as three,
+    ):
+        for one in (service, two, three):
+            one.start()
+        service.cli("organization", "create", "--name", "Bolt")
+        service.cli("organization", "create", "--name", "Cork")
+        two.cli("audit", "checkpoint")
+        last = value(log, "SELECT position FROM head")
+        for one in (service, two, three):
+            copied(one.data, last)
+        for one in (service, two, three):
+            one.kill()
+        run(log, *LOSE_ONE, *LOSE_ONE)
+        for one in (service, two, three):
+            assert "are lost" in one.run("organization", "list").stderr
+        accepted = service.cli("audit", "accept-loss", "--reason", "a failover")
+        assert (accepted["lostFrom"], accepted["lostThrough"]) == (last - 1, last)
+        service.start()
+        for one in (two, three):
+            one.start()
+            assert "as an operator has accepted" in one.log()
+            assert one.cli("audit", "verify")["sound"]
+            assert [each["name"] for each in one.cli("organization", "list")["organizations"]] == ["Acme"]
+        assert f'"position":{last}' in (two.data / "checkpoints.lost.jsonl").read_text()
+        three.cli("organization", "create", "--name", "Dole")
+        last = value(log, "SELECT position FROM head")
+        copied(two.data, last)
+        for one in (service, two, three):
+            one.kill()
+        run(log, *LOSE_ONE)
+        refused = two.run("serve", "--port", "0")
+        assert (refused.returncode, f"events from {last} to {last} are lost" in refused.stderr) == (1, True)

@@ -72,7 +72,11 @@ class LogPlace(Protocol):
     def hold(self, reason: str) -> None:
         """Keep all who append to the log from it, on every machine, until ``release``."""
 
-    def release(self) -> None: ...
+    def release(self, reason: str | None = None) -> None:
+        """Let all append again; with a reason, only where they are kept from it by that one."""
+
+    def held(self) -> str | None:
+        """Return why all are kept from appending; None where they are not."""
 
     def verify(
         self, *, from_position: int = 1, checkpoints: Sequence[Checkpoint] = (), progress: Progress | None = None
@@ -137,7 +141,10 @@ class FilePlace(Struct, frozen=True):
     def hold(self, reason: str) -> None:
         """Do nothing: those who use the file look at it themselves."""
 
-    def release(self) -> None: ...
+    def release(self, reason: str | None = None) -> None: ...
+
+    def held(self) -> str | None:
+        return None
 
     async def open(self, *, read_only: bool = False, local_copy: Path | None = None) -> CoreEventStore:  # noqa: ARG002
         return await SQLiteEventStore.open(self.log, vault_path=self.vault, read_only=read_only)

@@ -47,7 +47,7 @@ _MOVE = f"""
 """  # noqa: S608
 HOLD = "UPDATE head SET held = $1 WHERE held IS NULL"
 """Keeps every instance from appending; ``RELEASE`` takes it back."""
-RELEASE = "UPDATE head SET held = NULL WHERE held IS NOT NULL"
+RELEASE = "UPDATE head SET held = NULL WHERE held = coalesce($1, held)"
 _VERSIONS = (
     "SELECT stream, coalesce((SELECT max(stream_version) FROM events WHERE events.stream = wanted.stream), 0)"
     " FROM unnest($1::text[]) AS wanted (stream)"

@@ -82,8 +82,13 @@ class TablePlace(Struct, frozen=True):
     def hold(self, reason: str) -> None:
         self._change(HOLD, reason)
 
-    def release(self) -> None:
-        self._change(RELEASE)
+    def release(self, reason: str | None = None) -> None:
+        self._change(RELEASE, reason)
+
+    def held(self) -> str | None:
+        with self._reading() as connections:
+            ((held,),) = connections.fetch("SELECT to_jsonb(head) ->> 'held' FROM head")  # older tables lack the column
+        return None if held is None else str(held)
 
     def _change(self, sql: str, *values: object) -> None:
         with closing(Connections.open(Address(self.log))) as connections:

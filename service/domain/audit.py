@@ -32,9 +32,11 @@ class LossAccepted(Event, frozen=True, tag="loss-accepted"):
 
     reason: str
     witness: str
-    """Which of those that follow the log had seen more of it; empty when only its WAL showed the loss."""
+    """Which of those that follow the log had seen more of it; empty when only its WAL showed the loss. When only
+    another instance had, what that one noted in the log.
+    """
     expected_position: int
-    """The last one that the witness had seen; 0 without a witness."""
+    """The last one that the witness had seen; 0 when it is not known."""
     expected_hash: str
     """Hash of the event at that position, in hex."""
     found_position: int

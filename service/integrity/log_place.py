@@ -21,6 +21,9 @@ STORE, VAULT = "DOCSMITH_STORE", "DOCSMITH_VAULT"
 VAULT_SECRET = "DOCSMITH_VAULT_SECRET"  # noqa: S105 - a variable's name
 """Variable with what instances give each other the wrapping keys of a wrapped vault under."""
 
+MOVED_AWAY = "the log was moved into a data folder"
+"""Why nothing may be appended to a log in PostgreSQL whose events are in a data folder from now on (``LogPlace.hold``).
+A command or an instance that still has the old address finds it there."""
 
 _CONTENT = {STORE: "address", VAULT: "address", VAULT_SECRET: "secret"}
 

@@ -190,3 +190,20 @@ def test_folders_of_other_instances_follow_an_accepted_loss(service):
         run(log, *LOSE_ONE)
         refused = two.run("serve", "--port", "0")
         assert (refused.returncode, f"events from {last} to {last} are lost" in refused.stderr) == (1, True)
+
+
+def test_a_log_that_a_lost_instance_has_stopped_goes_on(service):
+    log = service.environment["DOCSMITH_STORE"]
+    run(log, "UPDATE head SET held = 'db/log does not hold position 9 as it was stored'")
+    refused = service.run("organization", "create", "--name", "Bolt")
+    assert (refused.returncode, "does not hold position 9" in refused.stderr) == (1, True)
+    found = {one["name"]: one for one in service.cli("doctor", status=1)["findings"]}
+    assert "does not hold position 9" in found["log"]["says"]
+    assert "docsmith audit accept-loss --reason TEXT" in found["log"]["mend"]
+    accepted = service.cli("audit", "accept-loss", "--reason", "its disk is gone")
+    assert (accepted["lostThrough"], "position 9" in accepted["witness"]) == (None, True)
+    (event,) = service.cli("audit", "show", "--type", "loss-accepted")["events"]
+    assert event["data"]["reason"] == "its disk is gone"
+    service.cli("organization", "create", "--name", "Bolt")
+    assert service.cli("audit", "accept-loss", "--reason", "again", status=1)["code"] == "nothing_lost"
+    assert service.cli("audit", "verify")["sound"]

@@ -18,7 +18,7 @@ from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
-from service.integrity.log_place import log_place
+from service.integrity.log_place import MOVED_AWAY, log_place
 from service.ports.docs_source import Source
 from service.ports.model import ModelRequest, UserMessage
 from service.queries.access.keys import list_keys
@@ -168,6 +168,13 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
             "texts", "wrong", f"Damaged, so their texts cannot be read: events {named([str(one) for one in damaged])}.",
             f"docsmith restore BACKUP --vault VAULT --data {runtime.data}-2   # if the backup still has them",
         )  # fmt: skip
+    if (held := await asyncio.to_thread(place.held)) is not None:
+        mend = (
+            "docsmith store copy FROM TO --move   # repeat it, or use that folder"
+            if held == MOVED_AWAY
+            else f"docsmith audit accept-loss --reason TEXT --data {runtime.data}   # with all instances stopped"
+        )
+        yield Finding("log", "wrong", f"Nothing is appended: {held}.", mend)
     for concern in await asyncio.to_thread(place.concerns):
         level, mend = _CONCERNS[concern.kind]
         yield Finding(concern.kind, level, concern.says, mend)

@@ -7,6 +7,7 @@ import pytest
 
 from eventstore.postgres.away.local_copy import LocalCopy
 from eventstore.postgres.connections import Address, Connections
+from service.integrity.log_place import MOVED_AWAY
 from tests.eventstore.cluster import started_cluster
 from tests.service_process import service_in
 
@@ -207,3 +208,48 @@ def test_a_log_that_a_lost_instance_has_stopped_goes_on(service):
     service.cli("organization", "create", "--name", "Bolt")
     assert service.cli("audit", "accept-loss", "--reason", "again", status=1)["code"] == "nothing_lost"
     assert service.cli("audit", "verify")["sound"]
+
+
+def test_nothing_is_appended_to_a_log_that_was_moved(service, tmp_path):
+    environment, moved_to = dict(service.environment), tmp_path / "moved-to"
+    with service_in(tmp_path / "other", environment) as other:
+        other.cli("organization", "create", "--name", "Early")
+        service.cli("store", "copy", "env:DOCSMITH_STORE", str(moved_to), "--move")
+        for command in (("organization", "create", "--name", "Late"), ("audit", "accept-loss", "--reason", "none")):
+            refused = other.run(*command)
+            assert (refused.returncode, "was moved into a data folder" in refused.stderr) == (1, True), command
+        assert "--move" in {one["name"]: one for one in other.cli("doctor", status=1)["findings"]}["log"]["mend"]
+        refused = other.run("store", "copy", "env:DOCSMITH_STORE", str(tmp_path / "third"), "--move")
+        assert (refused.returncode, "was moved into a data folder" in refused.stderr) == (1, True)
+        service.data, service.environment = moved_to, {}
+        service.cli("organization", "create", "--name", "Bolt")
+        service.environment = environment
+        service.cli("store", "copy", str(moved_to), "env:DOCSMITH_STORE", "--move")
+        other.cli("organization", "create", "--name", "Cork")
+        names = [one["name"] for one in service.cli("organization", "list")["organizations"]]
+        assert names == ["Acme", "Early", "Bolt", "Cork"]
+
+
+def test_a_move_that_fails_takes_its_hold_back(service, tmp_path):
+    """The last part of the copy fails: the log says that it has one more event than there is."""
+    log = service.environment["DOCSMITH_STORE"]
+    run(
+        log,
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.held IS NOT NULL THEN"
+        " NEW.position := NEW.position + 1; END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER fails BEFORE UPDATE ON head FOR EACH ROW EXECUTE FUNCTION fail()",
+    )
+    refused = service.run("store", "copy", "env:DOCSMITH_STORE", str(tmp_path / "moved-to"), "--move")
+    assert (refused.returncode, "is missing" in refused.stderr) == (1, True), refused.stderr
+    run(log, "DROP TRIGGER fails ON head", "UPDATE head SET position = position - 1")
+    service.cli("organization", "create", "--name", "Bolt")
+
+
+def test_a_move_that_was_killed_is_finished_by_a_repeat(service, tmp_path):
+    log, moved_to = service.environment["DOCSMITH_STORE"], tmp_path / "moved-to"
+    service.cli("store", "copy", "env:DOCSMITH_STORE", str(moved_to))
+    run(log, f"UPDATE head SET held = '{MOVED_AWAY}'")
+    service.cli("store", "copy", "env:DOCSMITH_STORE", str(moved_to), "--move")
+    assert "was moved" in service.run("organization", "create", "--name", "Late").stderr
+    service.data, service.environment = moved_to, {}
+    service.cli("organization", "create", "--name", "Bolt")

@@ -3,21 +3,21 @@
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from eventstore import FilePlace, LogPlace
-from eventstore.log.whole import Copied, copy_store
+from eventstore import FilePlace, LogPlace, StoreBusy
+from eventstore.log.whole import BEGINNING, Copied, WholeStore, copy_store
 from service.cli.audit.loss import unserved
 from service.cli.operate.vault import wrap_all
 from service.cli.output import DONE, Output
 from service.cli.parsing import Choice, Group, Options
 from service.cli.runtime import Program
 from service.domain.errors import Conflict, Invalid, NotFound
-from service.integrity.log_place import VAULT, note_elsewhere, note_here, require_no_password
+from service.integrity.log_place import MOVED_AWAY, VAULT, note_elsewhere, note_here, require_no_password
 from service.runtime.data_folder import ELSEWHERE, LOG, WRAPPING, create_private
 from service.runtime.settings.settings import Settings
 
@@ -74,27 +74,47 @@ async def copy(options: Options, output: Output) -> int:
         create_private(to_folder)
 
     def copied() -> Copied:
+        def copy_all(rows: WholeStore, into: WholeStore) -> Copied:
+            return copy_store(rows, into, lambda done, total: output.progress("copying", done, total))
+
         with ExitStack() as stack:
             if to_folder is not None or options.move:
                 assert folder is not None
                 stack.enter_context(unserved(to_folder or folder))
-            stack.enter_context(target.served_alone())
-            stack.enter_context(source.served_alone() if options.move else nullcontext())
+            locks = [stack.enter_context(target.served_alone())]
+            if options.move:
+                locks.append(stack.enter_context(source.served_alone()))
             if is_begun:
                 assert folder is not None
                 _set_apart(folder)
+                target.release()
                 return Copied(stack.enter_context(closing(target.whole(read_only=True))).end(), 0)
             rows = stack.enter_context(closing(source.whole(read_only=True)))
             into = stack.enter_context(closing(target.whole(read_only=False)))
             if options.wrap:
                 _wrap(target)
-            found = copy_store(rows, into, lambda done, total: output.progress("copying", done, total))
-            if options.move:
-                assert folder is not None
-                _move(folder, target)
-                if rows.end() != found.end:  # a command that had begun before has appended
-                    more = copy_store(rows, into, lambda done, total: output.progress("copying", done, total))
-                    found = Copied(more.end, found.added + more.added)
+            if not options.move:
+                return copy_all(rows, into)
+            assert folder is not None
+            is_repeat = _require_movable(source, into)
+            found = copy_all(rows, into)
+            undo = stack.enter_context(ExitStack())
+            if not source.is_local:
+                if not is_repeat:
+                    undo.callback(source.release, MOVED_AWAY)
+                # From now on no append is taken there, as of a command that has begun before.
+                source.hold(MOVED_AWAY)
+                _require_held(source)
+                more = copy_all(rows, into)
+                found = Copied(more.end, found.added + more.added)
+            if why := next((why for lock in locks if (why := lock()) is not None), None):
+                raise StoreBusy(why, remedy="nothing was moved; stop what uses it, and repeat this")
+            undo.pop_all()
+            _move(folder, target)
+            target.release()  # what held it is of before: it has all that its source has
+            if source.is_local and rows.end() != found.end:  # a command that had begun before has appended
+                more = copy_all(rows, into)
+                found = Copied(more.end, found.added + more.added)
             return found
 
     found = await asyncio.to_thread(copied)
@@ -171,6 +191,28 @@ def _is_moving(folder: Path, target: LogPlace) -> bool:
     if (known := mark.read_text().strip()) != target.name:
         raise Conflict(f"{folder} uses {known}, not {target.name}: copy from there.", code="store_differs")
     return True
+
+
+def _require_movable(source: LogPlace, into: WholeStore) -> bool:
+    """Return whether a move from here was interrupted, and this repeats it. Raise Conflict where the log was moved to
+    another folder, or has lost events.
+    """
+    if source.held() is None:
+        return False
+    _require_held(source)
+    if into.end() == BEGINNING:
+        raise Conflict(f"{source.name} is of before: {MOVED_AWAY}. Copy from that folder.", code="store_differs")
+    return True
+
+
+def _require_held(source: LogPlace) -> None:
+    """Raise Conflict where the log refuses appends for another reason than a move."""
+    if (held := source.held()) != MOVED_AWAY:
+        raise Conflict(
+            f"{source.name} is not whole: {held}. Run docsmith audit accept-loss before, or restore the server that has"
+            " the events.",
+            code="log_lost",
+        )
 
 
 def _move(folder: Path, target: LogPlace) -> None:

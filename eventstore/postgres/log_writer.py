@@ -170,7 +170,7 @@ class TableWriter:
     def _hold(self, error: StoreLost) -> None:
         """Keep the other instances from appending too: they may not have seen what is lost."""
         with contextlib.suppress(*FAILURES, StoreUnavailable):
-            self._execute(HOLD, str(error))
+            self._fetch(HOLD, str(error))
 
     def _done(self, draft: Draft, outcomes: list[Outcome], before: int) -> Batch:
         """Note what is in the log now, and return it as a batch."""

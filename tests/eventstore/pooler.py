@@ -25,7 +25,7 @@ class Pooler:
         settings.write_text(
             f"[databases]\n* = host={cluster.folder} user=docsmith\n[pgbouncer]\nlisten_addr =\nlisten_port = {PORT}\n"
             f"unix_socket_dir = {self.folder}\nauth_type = trust\nauth_file = {users}\npool_mode = transaction\n"
-            f"default_pool_size = 6\nlogfile = {self.folder}/log\n"
+            f"default_pool_size = 6\nserver_round_robin = 1\nlogfile = {self.folder}/log\n"
         )
         user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
         for path in (self.folder, users, settings):

@@ -3,27 +3,34 @@
 import asyncio
 from contextlib import AsyncExitStack, closing
 
+import asyncpg
 import pytest
 
-from eventstore import Appended, StoreBusy, StoreReadOnly, WrongExpectedVersion
+from eventstore import Appended, StoreBusy, StoreLost, StoreReadOnly, WrongExpectedVersion
 from eventstore.postgres.connections import Address, Connections
 from eventstore.postgres.place import TablePlace
 from tests.eventstore.cluster import started_cluster
 from tests.eventstore.pooler import started_pooler
 from tests.eventstore.shapes import noted, take
+from tests.eventstore.test_postgres_away import CUT
 
 
 @pytest.fixture
-def place():
-    """The place of a log and a vault in two databases of a server, each reached by way of the pooler."""
+def server():
     cluster = started_cluster()
-    with closing(Connections.open(Address(cluster.address))) as connections:
+    yield cluster
+    cluster.remove()
+
+
+@pytest.fixture
+def place(server):
+    """The place of a log and a vault in two databases of a server, each reached by way of the pooler."""
+    with closing(Connections.open(Address(server.address))) as connections:
         connections.fetch("CREATE DATABASE log")
         connections.fetch("CREATE DATABASE vault")
-    pooler = started_pooler(cluster)
+    pooler = started_pooler(server)
     yield TablePlace(pooler.address("log"), pooler.address("vault"))
     pooler.close()
-    cluster.remove()
 
 
 async def test_instances_write_and_read_by_way_of_a_pooler(place):
@@ -88,3 +95,27 @@ async def test_many_statements_by_way_of_a_pooler_are_not_mixed_up(place):
     assert [events[0].stream for events in found] == [
         f"note-{number}" for _ in range(5) for number in range(20) for _ in range(2)
     ]
+
+
+async def several_connections(address):
+    """Let the pooler have several connections of the server, between which it changes with each transaction."""
+    async with AsyncExitStack() as stack:
+        for _ in range(4):
+            connection = await asyncpg.connect(address.text, statement_cache_size=0)
+            stack.push_async_callback(connection.close)
+            await stack.enter_async_context(connection.transaction())
+            await connection.execute("SELECT 1")
+
+
+async def test_all_instances_learn_of_a_loss_by_way_of_a_pooler(place, server):
+    async with await place.open() as store, await place.open() as other:
+        await store.append("note-1", [noted(1), noted(2), noted(3)], expected_version=0)
+        await several_connections(Address(place.log))
+        with closing(Connections.open(Address(f"{server.address.replace('/postgres', '/log')}"))) as connections:
+            for statement in CUT:
+                connections.fetch(statement)
+        with pytest.raises(StoreLost, match="position 3"):
+            await store.append("note-2", [noted(1)], expected_version=0)
+        assert "position 3" in await asyncio.to_thread(place.held)
+        with pytest.raises(StoreLost, match="position 3"):
+            await other.append("note-2", [noted(1)], expected_version=0)

@@ -233,7 +233,8 @@ class Connections:
         pool, self._pool = self._pool, None
         if pool is not None:
             try:
-                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await pool.close()
             except TimeoutError:
                 pool.terminate()
 

@@ -78,7 +78,8 @@ class Doorbell:
         try:
             while not self._is_closed:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), POLL_SECONDS if self._is_watching else None)
+                    async with asyncio.timeout(POLL_SECONDS if self._is_watching else None):
+                        await self._wake.wait()
                 self._wake.clear()
                 if self._is_closed or not self._is_watching:
                     continue

@@ -101,7 +101,8 @@ class Use:
         """Take the lock again whenever its connection was lost, until another has it."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._gone.wait(), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._gone.wait()
             try:
                 if self._connection is not None and not self._connection.is_closed():
                     await self._connection.fetchval("SELECT 1")

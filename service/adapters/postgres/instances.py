@@ -213,7 +213,8 @@ class TableInstances:
 
     async def _until_changed(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
 
     def _on_change(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
@@ -240,7 +241,8 @@ class TableInstances:
         seconds = RENEW_SECONDS
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._wake.wait()
             self._wake.clear()
             try:
                 await self._look()

@@ -99,7 +99,8 @@ async def follow(options: Options, output: Output, hosted: Path) -> int:
                 break
             rest = min(PACE * (time.monotonic() - began), REST_SECONDS)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), max(SECONDS, rest))
+                async with asyncio.timeout(max(SECONDS, rest)):
+                    await stopped.wait()
         value = {"file": str(folder), "position": copy.position, "head": copy.head.hex()}
     output.result(value, f"{folder}: events up to position {value['position']}")
     return DONE

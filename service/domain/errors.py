@@ -114,6 +114,19 @@ class KeptElsewhere(Unavailable):
         super().__init__("The repository is on another instance, which is home to the embedded code host. Ask there.")
 
 
+class NotShared(Unavailable):
+    """The folder of the repositories that instances share is not safe to write in: their locks do not hold there."""
+
+    code = "hosted_folder_not_shared"
+
+    def __init__(
+        self,
+        message: str = "The repositories of the embedded code host cannot be used: hosted_folder is not one folder with"
+        " locks for all instances. The operator finds the reason at /readyz.",
+    ) -> None:
+        super().__init__(message)
+
+
 class DiskFull(Unavailable):
     """A disk of this service has no room for a file. What was under way can be done again, once there is."""
 

@@ -163,7 +163,7 @@ def build_app(
         app.add_routes(module.routes)
     app.add_routes(
         git_routes(
-            runtime.hosted_place.root,
+            runtime.hosted_place.repository,
             access.git_organization,
             pushed=hosted_events.on_push,
             allow_force_push=runtime.settings.hosted.allow_force_push,

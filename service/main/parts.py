@@ -135,7 +135,7 @@ class Parts:
             network.folders, network.allow_private,
         )  # fmt: skip
         self.hosted_folder = (
-            HostedFolder(runtime.hosted_place.root, instances)
+            HostedFolder(runtime.hosted_place, instances)
             if others is not None and runtime.hosted_place.is_shared
             else None
         )

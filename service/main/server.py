@@ -142,6 +142,7 @@ class Server:
                 await find_home(runtime, parts.instances)
             if parts.hosted_folder is not None:
                 await parts.hosted_folder.open()
+                await parts.hosted_folder.look()
             await parts.hosted.recover()
         await parts.indexer.load(self.announced)
         if not self.reads_only:
@@ -252,9 +253,10 @@ class Server:
             reasons["log" if trouble.kind == "log_away" else "data folder"] = self._says(trouble)
         if self.log_watch.not_ready is not None:
             reasons["log"] = self.log_watch.not_ready
-        if self._parts.hosted_folder is not None and self._parts.hosted_folder.trouble is not None:
-            reasons["hosted repositories"] = self._parts.hosted_folder.trouble
-        is_home = self._parts.runtime.hosted_place.is_home
+        place = self._parts.runtime.hosted_place
+        if place.trouble is not None:
+            reasons["hosted repositories"] = place.trouble
+        is_home = place.is_home
         if (why := explain_homes(self._parts.instances.others(), is_home=is_home)) is not None:
             reasons["home"] = why
         return reasons | {f"index {domain}": why for domain, why in self._parts.runtime.index.broken().items()}
@@ -269,6 +271,8 @@ class Server:
         trouble = self.data_folder.trouble()
         if trouble is not None and trouble.kind not in {"write_failed", "log_away"}:
             reasons["data folder"] = self._says(trouble)
+        if self._parts.hosted_folder is not None and (why := self._parts.hosted_folder.away) is not None:
+            reasons["hosted repositories"] = why
         if (why := self._parts.indexer.fetching()) is not None:
             reasons["indexes"] = why
         if self._is_draining or self._parts.closing.is_set():

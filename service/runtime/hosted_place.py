@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from service.domain.errors import KeptElsewhere
+from service.domain.errors import KeptElsewhere, NotShared
 
 HOSTED = "hosted"
 
@@ -39,6 +39,8 @@ class HostedPlace:
         self.is_shared = bool(shared)
         self.is_here = is_here
         """Whether the repositories are in that folder; else another instance has them."""
+        self.trouble: str | None = None
+        """Why the folder is not safely shared: two instances could write to a repository at once. None while it is."""
         self._data = data
 
     @property
@@ -47,11 +49,13 @@ class HostedPlace:
         return self.is_here and not self.is_shared
 
     def repository(self, project_id: str) -> Path:
-        """Return the place of a project's repository, which may not exist. Raises KeptElsewhere."""
+        """Return the place of a project's repository, which may not exist. Raises KeptElsewhere, NotShared."""
         if not self.is_here:
             if (asked := _ASKED.get()) is not None:
                 asked.for_repository = True
             raise KeptElsewhere
+        if self.trouble is not None:
+            raise NotShared
         return self.root / f"{project_id}.git"
 
     def heads_of(self, repository: Path) -> Path:

@@ -85,7 +85,7 @@ async def server(hosted):
         return "" if is_known else None
 
     app = web.Application(middlewares=[Entrance().enter])
-    app.add_routes(git_routes(hosted, authorize, limits=GitLimits(push_bytes=PUSH_LIMIT)))
+    app.add_routes(git_routes(lambda name: hosted / f"{name}.git", authorize, limits=GitLimits(push_bytes=PUSH_LIMIT)))
     serving = TestServer(app)
     await serving.start_server(auto_decompress=False)
     async with serving:

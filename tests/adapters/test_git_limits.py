@@ -59,7 +59,7 @@ def serving(hosted, counted):  # noqa: F811
             counted[bound] += times
 
         app = web.Application(middlewares=[Entrance().enter])
-        app.add_routes(git_routes(hosted, everyone, count_bound=count, **options))
+        app.add_routes(git_routes(lambda name: hosted / f"{name}.git", everyone, count_bound=count, **options))
         server = TestServer(app)
         await server.start_server(auto_decompress=False)
         async with server:

@@ -12,7 +12,7 @@ from service.adapters.git.import_repository import import_repository
 from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import move_ref, opened
 from service.adapters.hosted.code_host import HostedCodeHost
-from service.domain.errors import KeptElsewhere, Unavailable
+from service.domain.errors import KeptElsewhere, NotShared, Unavailable
 from service.ports.code_host import NewPullRequest
 from service.ports.docs_source import NewCommit, Source
 from service.runtime.hosted_place import HostedPlace, noting_asked
@@ -80,6 +80,28 @@ async def test_work_of_other_instances_is_left_alone_at_a_start(tmp_path, shared
     assert lock.exists()
     with opened(shared / "p1.git") as repository, pytest.raises(Unavailable):
         move_ref(repository, b"refs/heads/main", None, ObjectID(repository.head()))
+
+
+async def test_folder_that_is_not_safely_shared_is_not_written(tmp_path, shared):
+    docs, host = instance(tmp_path, shared, "one")
+    await pushed(docs, "docs/one", "# One\n")
+    number = (await host.open_pull_request(SOURCE, NEW)).number
+    token = await host.token("p1", number)
+    place = HostedPlace(tmp_path / "one", str(shared))
+    place.trouble = "locks are not seen"
+    docs = DulwichDocs(tmp_path / "one", env={}, place=place)
+    host = HostedCodeHost(tmp_path / "one", base_url=lambda: "http://x", place=place)
+    for act in (
+        docs.push(SOURCE, branch="docs/two", commit="1" * 40), docs.refresh(SOURCE), docs.fetch(SOURCE),
+        host.open_pull_request(SOURCE, NEW), host.merge("p1", number, token, now=NOW),
+        host.update_pull_request(SOURCE, number, title="Two", body=""), host.close("p1", number, token, now=NOW),
+    ):  # fmt: skip
+        with pytest.raises(NotShared):
+            await act
+    place.trouble = None
+    assert (await host.get_pull_request(SOURCE, number)).title == "One"
+    merged = await host.merge("p1", number, token, now=NOW)
+    assert merged.pull_request.state == "merged"
 
 
 async def test_repository_of_another_instance_is_refused(tmp_path):

@@ -80,7 +80,7 @@ class GitLimits(Struct, frozen=True):
 
 
 def git_routes(
-    hosted_root: Path,
+    repository_of: Callable[[str], Path],
     authorize: Authorize,
     *,
     pushed: Pushed | None = None,
@@ -88,10 +88,10 @@ def git_routes(
     allow_force_push: bool = False,
     count_bound: CountBound = ignore_bounds,
 ) -> list[web.RouteDef]:
-    """Routes for ``/hosted/<project id>.git``.
+    """Return the routes for ``/hosted/<project id>.git``.
 
-    ``pushed`` is called after a push that has moved
-    branches or tags. ``allow_force_push`` is about the default branch alone.
+    ``repository_of`` returns the place of a project's repository, or raises ServiceError. ``pushed`` is called after a
+    push that has moved branches or tags. ``allow_force_push`` is about the default branch alone.
     """
 
     def shares(slots: int, each: tuple[int, int]) -> Shares:
@@ -109,7 +109,7 @@ def git_routes(
         organization_id = await authorize(request, project_id)
         if organization_id is None:
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="docsmith"'}, text="Unauthorized\n")
-        path = hosted_root / f"{project_id}.git"
+        path = repository_of(project_id)
         if not await asyncio.to_thread((path / "objects").is_dir):
             raise web.HTTPNotFound(text="Repository not found.\n")
         return path, (organization_id, project_id)

@@ -1,5 +1,6 @@
 """InternalHttp over aiohttp: connections are kept, and never go through a proxy."""
 
+import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -10,7 +11,7 @@ from yarl import URL
 
 from service.adapters.outbound import PatientResolver
 from service.adapters.unreachable import reason_of
-from service.domain.access.internal_signature import SIGNATURE, Frames, signed_headers
+from service.domain.access.internal_signature import NONCE, SAFE_METHODS, SIGNATURE, Frames, signed_headers
 from service.ports.shared.instances import Peer
 from service.ports.shared.internal_http import InstanceUnreachable, InternalRequest
 
@@ -18,6 +19,7 @@ CONNECT_SECONDS = 3.0
 KEPT_SECONDS = 30.0
 """How long an idle connection is kept: less than ``server.idle_seconds``, after which the other end closes it."""
 READ_BYTES = 256 * 1024
+NONCE_BYTES = 16
 MAX_FIELD_BYTES = 256 * 1024
 """Limit for a header of an answer. A redirect may hold the address that was asked for, encoded once more."""
 
@@ -46,8 +48,9 @@ class AiohttpInternalHttp:
     async def send(self, peer: Peer, request: InternalRequest) -> AsyncIterator["_Answer"]:
         given = request.body
         body = given if isinstance(given, bytes) else None
+        own = {} if request.method in SAFE_METHODS else {NONCE: secrets.token_hex(NONCE_BYTES)}
         headers = signed_headers(
-            self._key, peer.name, request.method, request.target, int(self._clock()), body, request.headers
+            self._key, peer.name, request.method, request.target, int(self._clock()), body, {**request.headers, **own}
         )
         sending = self._session.request(
             request.method,

@@ -184,6 +184,44 @@ async def test_any_other_request_finds_nothing(stack, headers, other):
     assert instance.asked == []
 
 
+@pytest.mark.parametrize("body", [b"body", "framed"])
+@pytest.mark.parametrize(("method", "replayed"), [("GET", 200), ("POST", 503), ("PUT", 503), ("DELETE", 503)])
+async def test_request_that_changes_something_is_answered_once(stack, http, method, replayed, body):
+    instance = await Instance().start(stack)
+    given = parts_of(b"body") if body == "framed" else body
+    async with http.send(instance.peer, InternalRequest(method, "/internal/a", body=given)) as answer:
+        assert answer.status == 200
+    seen = instance.asked[0].headers
+    headers = {name: value for name, value in seen.items() if name.startswith("x-docsmith-")}
+    if body == "framed":
+        frames = Frames(KEY, seen[SIGNATURE.lower()])
+        body = b"".join([*frames.pack(b"body"), frames.end()])
+    status, _, text = await sent(instance, headers, method, body=body)
+    assert status == replayed
+    assert ("outcome_unknown" in text) is (replayed == 503)
+    assert len(instance.asked) == (2 if replayed == 200 else 1)
+    async with http.send(instance.peer, InternalRequest(method, "/internal/a", body=b"body")) as answer:
+        assert answer.status == 200  # the same once more, by its sender
+
+
+async def test_replay_is_refused_until_it_is_too_old(stack, http):
+    now = [NOW]
+    instance = await Instance().start(stack, clock=lambda: now[-1])
+    async with http.send(instance.peer, InternalRequest("POST", "/internal/a", body=b"body")):
+        pass
+    headers = {name: value for name, value in instance.asked[0].headers.items() if name.startswith("x-docsmith-")}
+    for after, status in ((1, 503), (WINDOW_SECONDS, 503), (WINDOW_SECONDS + 1, 404)):
+        now.append(NOW + after)
+        assert (await sent(instance, headers))[0] == status
+    assert len(instance.asked) == 1
+
+
+async def test_request_of_an_older_version_is_answered(stack):
+    """It has no number of its own."""
+    instance = await Instance().start(stack)
+    assert [(await sent(instance, signed()))[0] for _ in range(2)] == [200, 200]
+
+
 async def test_without_a_key_there_is_nothing(stack):
     instance = await Instance().start(stack, key=None)
     assert (await sent(instance, signed()))[0] == 404

@@ -2,7 +2,8 @@
 
 A signature covers the instance that is asked, the method, the path with its query, the time, the headers that it names
 and the digest of the body: a request cannot be changed, sent to another instance, or sent again after
-``WINDOW_SECONDS``. A body that is sent while it is made has no digest yet. It goes in frames instead, each with a code
+``WINDOW_SECONDS``. One that may change something also has a number of its own among these headers, so that it is
+answered once only. A body that is sent while it is made has no digest yet. It goes in frames instead, each with a code
 that depends on all before it, and an empty one at its end: what is changed, left out or cut off is noticed.
 """
 
@@ -16,6 +17,9 @@ WINDOW_SECONDS = 60
 """By how much the clocks of two instances may differ, and how long a request can be sent again."""
 SIGNATURE, SIGNED_AT = "X-Docsmith-Signature", "X-Docsmith-Time"
 SIGNED_HEADERS, BODY_DIGEST = "X-Docsmith-Signed-Headers", "X-Docsmith-Body"
+NONCE = "X-Docsmith-Nonce"
+"""Has a random number in each request that may change something."""
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 STREAMED = "framed"
 """In place of a digest: the body goes in frames."""
 MAX_FRAME_BYTES = 256 * 1024
@@ -45,6 +49,11 @@ class Signed(Struct, frozen=True):
         lines = [self.to, self.method, self.target, str(self.at), self.body]
         lines += [part for header in self.headers for part in header]
         return hmac.digest(key, b"".join(b"%d:%b" % (len(line), line) for line in map(_encoded, lines)), sha256)
+
+    @property
+    def is_for_one_use(self) -> bool:
+        """Return whether it may be answered once only. Those of versions before the number was there have none."""
+        return self.method not in SAFE_METHODS and any(name == NONCE.lower() for name, _ in self.headers)
 
 
 def digest_of(body: bytes) -> str:

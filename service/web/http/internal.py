@@ -1,11 +1,13 @@
 """Requests that the instances of a log send each other, at paths that begin with ``/internal/``.
 
 A request without a genuine signature (``service.domain.access.internal_signature``) is answered as one for an address
-where there is nothing. So is each on an instance that shares its log with no other.
+where there is nothing. So is each on an instance that shares its log with no other. One that may change something is
+answered once. Which were, is kept in the memory of this process: no other has the name for which they are signed.
 """
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 
 import structlog
@@ -16,6 +18,7 @@ from service.domain.access.internal_signature import (
     BODY_DIGEST,
     SIGNATURE,
     STREAMED,
+    WINDOW_SECONDS,
     BadFrame,
     FrameReader,
     digest_of,
@@ -23,9 +26,9 @@ from service.domain.access.internal_signature import (
     is_of_key,
     signed_part,
 )
-from service.domain.errors import BodyBroken, BodyTooSlow
+from service.domain.errors import BodyBroken, BodyTooSlow, Unavailable
 from service.web.http.connections.connections import Connection
-from service.web.http.problems import ACTOR, BODY_SECONDS, Handler
+from service.web.http.problems import ACTOR, BODY_SECONDS, OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_SENTENCE, Handler
 
 log = structlog.get_logger()
 
@@ -38,19 +41,35 @@ class InternalAccess:
         self._name, self._clock = name, clock
         self.key: bytes | None = None
         """The secret that the instances share; None: nothing is open."""
+        self._used: OrderedDict[str, float] = OrderedDict()
+        """Signatures of requests that may be answered once only, until a time at which they are too old."""
 
     def admits(self, request: web.Request) -> bool:
-        """Return whether another instance has sent the request."""
+        """Return whether another instance has sent the request.
+
+        Raises Unavailable (``OUTCOME_UNKNOWN``): it was admitted before, and may be answered once only.
+        """
         key, signature = self.key, request.headers.get(SIGNATURE, "")
         signed = signed_part(self._name, request.method, request.raw_path, request.headers)
         if key is None or signed is None:
             return False
         if is_genuine(key, signed, signature, self._clock()):
+            if signed.is_for_one_use:
+                self._use(signature)
             return True
         if is_of_key(key, signed, signature):
             behind = round(self._clock() - signed.at)
             log.warning("refused a request of another instance: the clocks differ, or it is old", seconds=behind)
         return False
+
+    def _use(self, signature: str) -> None:
+        now = self._clock()
+        while self._used and next(iter(self._used.values())) < now:
+            self._used.popitem(last=False)
+        if signature in self._used:
+            log.warning("refused a request of another instance: it was sent before")
+            raise Unavailable(OUTCOME_UNKNOWN_SENTENCE, code=OUTCOME_UNKNOWN)
+        self._used[signature] = now + 2 * WINDOW_SECONDS  # it may be of a clock that is ahead
 
 
 INTERNAL_ACCESS: web.AppKey[InternalAccess] = web.AppKey("INTERNAL_ACCESS")

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import structlog
 from aiohttp import web
 
+from service.domain.access.internal_signature import SAFE_METHODS
 from service.domain.errors import BodyBroken, BodyTooSlow, Unavailable
 from service.ports.shared.instances import RENEW_SECONDS, Instances, Peer
 from service.ports.shared.internal_http import InstanceUnreachable, InternalAnswer, InternalHttp, InternalRequest
@@ -28,7 +29,6 @@ RETRY_SECONDS = 5.0
 LOOK_SECONDS = 0.25
 LOOKS = round((2 * RENEW_SECONDS + 1) / LOOK_SECONDS)
 """For home to be seen by an instance that has just started: each of the two renews its lease, and the one reads it."""
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 KEPT_BY_ONE = "/operator/audit/verify"
 """The beginning of routes that show what runs in the memory of one instance: a check of the log."""
 OF_ONE = "/operator/health/live"
@@ -131,7 +131,7 @@ class PassingOn:
                 if request.transport is not None:
                     request.transport.abort()
                 return answered
-            if sent.has_begun and request.method not in SAFE:
+            if sent.has_begun and request.method not in SAFE_METHODS:
                 raise Unavailable(OUTCOME_UNKNOWN_SENTENCE, code=OUTCOME_UNKNOWN) from None
             if keeper is not None:
                 raise InstanceUnreachable("Another instance does not answer. Try again in some seconds.") from None

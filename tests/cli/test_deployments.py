@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from eventstore.postgres.connections import Address
+from service.integrity.wrapping_exchange import checked_secret
 from service.runtime.settings.settings_file import read_settings
 from tests.cli.test_config import docsmith
 from tests.cli.test_init import tool
@@ -68,11 +69,12 @@ def paths(tmp_path_factory):
 
 
 def test_secrets_are_new_and_in_files_of_their_own(written, tmp_path):
-    passwords = {written.text(f"secrets/{name}-password") for name in ("log", "vault")}
-    assert len(passwords) == 2
+    secrets = ("log-password", "vault-password", "vault-secret")
+    passwords = {written.text(f"secrets/{name}").strip() for name in secrets}
+    assert len(passwords) == len(secrets)
     assert all(len(one) >= 40 for one in passwords)
     other = Written(tmp_path, written.folder.name)
-    assert {other.text(f"secrets/{name}-password") for name in ("log", "vault")}.isdisjoint(passwords)
+    assert {other.text(f"secrets/{name}").strip() for name in secrets}.isdisjoint(passwords)
     assert stat.S_IMODE((written.folder / "secrets").stat().st_mode) == 0o700
     elsewhere = [file for file in written.folder.iterdir() if file.is_file()]
     shown = written.done.stdout + written.done.stderr + "".join(file.read_text() for file in elsewhere)
@@ -150,10 +152,11 @@ def test_compose_keeps_databases_apart(compose):
         assert (parts.hostname, parts.username, parts.path) == (name, told["POSTGRES_USER"], f"/{told['POSTGRES_DB']}")
         assert told["POSTGRES_PASSWORD_FILE"] == f"/run/secrets/{name}-password"
     for one in instances.values():
-        assert one["secrets"] == ["log-address", "vault-address"]
+        assert one["secrets"] == ["log-address", "vault-address", "vault-secret"]
         told = one["environment"]
         assert told["DOCSMITH_STORE_FILE"] == "/run/secrets/log-address"
         assert told["DOCSMITH_VAULT_FILE"] == "/run/secrets/vault-address"
+        assert told["DOCSMITH_VAULT_SECRET_FILE"] == "/run/secrets/vault-secret"
         assert one["read_only"]
         assert one["cap_drop"] == ["ALL"]
 
@@ -306,6 +309,29 @@ def test_instances_take_settings_that_exist(objects, kubernetes, tmp_path):
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert done.stdout == f"serve {home}\n"
+
+
+def test_instances_get_the_secret_of_a_wrapped_vault(objects, kubernetes, kustomization):
+    [container] = pods(objects)[INSTANCE]["spec"]["containers"]
+    [mount] = [one["mountPath"] for one in container["volumeMounts"] if one["name"] == "addresses"]
+    told = {one["name"]: one.get("value", "") for one in container["env"]}
+    [files] = [one["files"] for one in kustomization["secretGenerator"] if one["name"] == "docsmith-addresses"]
+    names = {"DOCSMITH_STORE_FILE", "DOCSMITH_VAULT_FILE", "DOCSMITH_VAULT_SECRET_FILE"}
+    assert {told[name] for name in names} == {f"{mount}/{file.removeprefix('secrets/')}" for file in files}
+    assert checked_secret(kubernetes.text("secrets/vault-secret").strip()) is not None
+
+
+def test_ingress_keeps_what_is_not_for_the_public(objects, compose):
+    [inside] = re.findall(r"@inside path (.*)", compose.text("Caddyfile"))
+    hidden = {path.removesuffix("*") for path in inside.split()} - {"/readyz/"}
+    public, kept = (objects["Ingress", name] for name in ("docsmith", "docsmith-inside"))
+    [rule] = kept["spec"]["rules"]
+    assert {path["path"] for path in rule["http"]["paths"]} == hidden
+    assert all(path["pathType"] == "Prefix" for path in rule["http"]["paths"])
+    assert rule["host"] == public["spec"]["rules"][0]["host"]
+    assert kept["spec"]["tls"] == public["spec"]["tls"]
+    target = kept["metadata"]["annotations"]["nginx.ingress.kubernetes.io/rewrite-target"]
+    assert target.startswith("/internal/")  # where nothing is without a signature
 
 
 def test_probes_ask_addresses_that_exist(objects, paths):

@@ -93,8 +93,8 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 
 
 def _secrets(deployment: Deployment) -> Mapping[str, str]:
-    """Return a new password for each database, and the addresses with them."""
-    made: dict[str, str] = {}
+    """Return a new password for each database, the addresses with them, and what instances share beside them."""
+    made = {"secrets/vault-secret": f"{secrets.token_hex(32)}\n"}
     for name, host, database in (("log", deployment.log, "docsmith"), ("vault", deployment.vault, "docsmith_keys")):
         password = secrets.token_urlsafe(32)
         made[f"secrets/{name}-password"] = password

@@ -27,9 +27,12 @@ START_SECONDS = 120.0
 
 
 @contextmanager
-def databases() -> Iterator[dict[str, str]]:
-    """Make a database for a log and one for its vault, and give the variables that name them. Both go at the end."""
-    server, name = server_address(), f"of_{uuid4().hex[:12]}"
+def databases(address: str = "") -> Iterator[dict[str, str]]:
+    """Make a database for a log and one for its vault, and give the variables that name them. Both go at the end.
+
+    ``address``: of another server than that of all tests.
+    """
+    server, name = address or server_address(), f"of_{uuid4().hex[:12]}"
     with closing(Connections.open(Address(server))) as connections:
         for part in ("log", "vault"):
             connections.run_plainly(_execute(connections, f"CREATE DATABASE {name}_{part} TEMPLATE template0"))

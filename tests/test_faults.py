@@ -23,7 +23,7 @@ def test_fault_loses_nothing_acknowledged(fault):
     assert found["rows"][0]["rounds"] == 1
 
 
-@pytest.mark.parametrize("fault", ["kill-instance", "pause-instance"])
+@pytest.mark.parametrize("fault", ["kill-instance", "pause-instance", "kill-home", "kill-log-away"])
 def test_fault_of_one_of_three_instances_loses_nothing(fault):
     if programs() is None:
         pytest.skip(MISSING)

@@ -1,127 +1,43 @@
-"""Three instances of one log in PostgreSQL, of which one is killed or paused while all of them work.
+"""A fault of one of three instances of one log in PostgreSQL, while all of them work.
 
 In each round every instance has jobs of both models and replies; each reply has a reader at the instance that writes it
 and one at another. Then one instance is killed with SIGKILL, and started again before or after its lease has ended, or
-paused with SIGSTOP for longer than its lease, and continued. Readers whose connection ends come back at another
-instance; others stay. The code host and the model provider are servers of their own, which count what reaches them.
+paused with SIGSTOP for longer than its lease, and continued; or the database server is away meanwhile. Readers whose
+connection ends come back at another instance; others stay.
+
+What must hold is looked at after each round, and once more after the last one: an instance that was paused, or whose
+request was under way, may do something late.
 """
 
-import asyncio
-import http.client
-import itertools
 import json
-import os
 import random
 import re
 import signal
 import sys
-import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from aiohttp import web
-
-from eventstore.postgres.connections import Address, Connections
-from scripts.outages.jobs import START_SECONDS
-from scripts.outages.replies import Reader, goes_on
-from scripts.outages.site import Count, Lost, Site
-from service.adapters.git.folder import import_folder
-from service.adapters.git.repositories import create
+from scripts.outages.several import COUNT, MODELS, RETURN_SECONDS, Returning, Several
+from scripts.outages.site import Count, Lost
+from scripts.outages.world import World
 from service.ports.shared.instances import LEASE_SECONDS
-from tests.fakes.git_server import GitServer, git
-from tests.fakes.gitea import FakeGitea
-from tests.fakes.provider import Asked, Call, Failure, Reply, ScriptedProvider
-from tests.instances import Instances, databases
-from tests.service_process import DOCS, Service, write_docs
+from tests.eventstore.cluster import started_cluster
+from tests.instances import databases
+from tests.service_process import Service
 
-COUNT = 3
-PAUSE_SECONDS = float(os.environ.get("FAULTS_PAUSE_SECONDS", LEASE_SECONDS + 5))
+PAUSE_SECONDS = LEASE_SECONDS + 5
 REPLIES_EACH = 2
 """For each instance and round: one of each protocol."""
 ONCE = ("committed", "branch-pushed", "pull-request-opened", "job-completed")
 """Events that each job has once."""
-STEP_PIECES, STEP_SECONDS = 5, 0.06
-RETURN_SECONDS = float(os.environ.get("FAULTS_RETURN_SECONDS", "180"))
-"""For a reader to get the rest of a reply, and for a job to end: leases and pauses included. A machine with much other
-work takes longer.
-"""
-GIT_PATH = "octo/guide.git"
-TOKEN = "gt-s3cret-t0ken"
-MODELS = {
-    "asked": "openai/gpt-5.2",  # is asked for the rest of a reply, and repeats a few words
-    "prefilled": "deepseek/deepseek-chat",  # is given its own text to continue
-    "builtin": "",
-}
-
-
-def answers(asked: Asked) -> Reply | Failure:
-    """Return the next step of a job, by how many came before, or of a reply."""
-    messages = asked.body["messages"]
-    found = re.search(r"Write page (\d+) please", json.dumps(messages))
-    if found is None:
-        return goes_on(asked)
-    name = found[1]
-    page = {"path": f"scripted-{name}.md", "text": f"# Page {name}\n\nSee [the installer](/install).\n"}
-    finish = {"title": f"Add page {name}", "summary": "Done."}
-    steps = [
-        (Call("write", (json.dumps(page),), id="c1"),),
-        (Call("read", ('{"path": "retry.md"}',), id="c2"),),
-        (Call("check_links", ('{"changed": true}',), id="c3"),),
-        (Call("finish", (json.dumps(finish),), id="c4"),),
-    ]
-    before = sum(message["role"] == "assistant" for message in messages)
-    return Reply(("One ",) * STEP_PIECES, steps[min(before, len(steps) - 1)], delay_seconds=STEP_SECONDS)
-
-
-class CountingGitea(FakeGitea):
-    """Notes each request for a pull request, also one that is refused since there is one already."""
-
-    def __init__(self, served: Path) -> None:
-        super().__init__(self._branches, token=TOKEN)
-        self._served, self.wanted = served, list[str]()
-
-    def _branches(self) -> dict[str, str]:
-        listed = git("for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads", cwd=self._served)
-        return dict(line.split() for line in listed.splitlines())
-
-    async def _create(self, request: web.Request) -> web.Response:
-        self.wanted.append((await request.json())["head"])
-        return await super()._create(request)
-
-
-class World:
-    """The code host, its git server and the model provider, in a thread that outlives every fault."""
-
-    def __init__(self, root: Path) -> None:
-        served = root / "served" / GIT_PATH
-        docs = write_docs(root / "docs", DOCS)
-        create(served, lambda made: import_folder(made, docs, "main"), branch="main")
-        self.gitea = CountingGitea(served)
-        self.git = GitServer(root / "served", password=TOKEN)
-        self.provider = ScriptedProvider(answers)
-        self._began, self._stop = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-
-    async def _serve(self) -> None:
-        async with self.provider, self.git.server, self.gitea.server:
-            self._began.set()
-            await asyncio.to_thread(self._stop.wait)
-
-    def __enter__(self) -> "World":
-        self._thread.start()
-        self._began.wait(START_SECONDS)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(START_SECONDS)
+AGAIN = ("job-interrupted", "job-waiting")
+"""Events after which a job is taken up again: the call of the model that was under way is made once more."""
+LATE_SECONDS = 10.0
+"""After the last round, for what comes late."""
 
 
 @dataclass
@@ -134,6 +50,10 @@ class Totals:
     taken_over: int = 0
     """Jobs that another instance went on with."""
     pull_requests: int = 0
+    refused_requests: int = 0
+    """Requests for a pull request that came late, from an instance that was paused, or from the one that took over from
+    it: the code host refused them.
+    """
     steps: int = 0
     repeated: int = 0
     """Calls of the model that were made again: those under way at a fault, whose replies were on no record."""
@@ -148,181 +68,39 @@ class Totals:
     lost: list[str] = field(default_factory=list)
 
 
-class Several(Site):
-    """Three instances and what they work for."""
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault."""
 
-    def __init__(self, root: Path, world: World, model: str, stores: Mapping[str, str]) -> None:
-        self.root, self.world, self.jobs, self.threads = root, world, [], {}
-        environment = {
-            "DOCSMITH_LIMITS__PROJECT_HOUR": "0",
-            "DOCSMITH_AGENT__MODEL": "builtin",
-            "DOCSMITH_AGENT__CONCURRENT_JOBS": "8",
-            "DOCSMITH_THREADS__GRACE_SECONDS": "600",
-            "DOCSMITH_ASSISTANT__PLANNER": "off",
-            "DOCSMITH_ASSISTANT__SUGGESTIONS": "false",
-            "DOCSMITH_ASSISTANT__MODEL": "scripted" if MODELS[model] else "builtin",
-            "DOCSMITH_MODELS__SCRIPTED__MODEL": MODELS[model] or MODELS["asked"],
-            "DOCSMITH_MODELS__SCRIPTED__API_BASE": world.provider.openai_base,
-            "DOCSMITH_MODELS__SCRIPTED__API_KEY_ENV": "SCRIPTED_KEY",
-            "SCRIPTED_KEY": "sk-scripted",
-            "GUIDE_TOKEN": TOKEN,
-        }
-        several = Instances(root / "data", environment, count=COUNT, stores=dict(stores))
-        self.service = self.several = several
-        several.organization_id = several.cli("organization", "create", "--name", "Acme")["id"]
-        project = several.cli(
-            "project", "create", "--name", "Guide", "--repository", world.git.url(GIT_PATH), "--domain", "guide",
-            "--code-host", "gitea", "--api-url", f"{world.gitea.url}/api/v1", "--git-token-env", "GUIDE_TOKEN",
-        )  # fmt: skip
-        several.project_id, several.domain = project["id"], "guide"
-        several.cli("index", "guide")
-        several.admin_key = several.cli("key", "create", "--kind", "admin")["token"]
-        several.assistant_key = several.cli("key", "create", "--kind", "assistant", "--domain", "guide")["token"]
-        several.start()
-        for member in several.members:
-            whole = self._answered(member)
-        self.text = whole.text
-        job_id = self.create_job(several.members[0], {"prompt": "Write page 999 please", "model": "scripted"})
-        self.ended(job_id)
-        self.steps = Counter(self.types(job_id))["model-replied"]
-        """Calls of the model in a job of the scripted model: the checks send it back once."""
-
-    def _answered(self, member: Service) -> "Returning":
-        """Return a reader who got a whole reply there, once the site is indexed there."""
-        until, number = time.monotonic() + RETURN_SECONDS, 0
-        while True:
-            number += 1
-            whole = Returning(self, f"whole-{member.data.name}-{number}", 2, member, patience=RETURN_SECONDS)
-            whole.begin(asks=True)
-            whole.wait(RETURN_SECONDS)
-            if whole.is_over:
-                return whole
-            if time.monotonic() > until:
-                raise Lost(f"without a fault there is no answer: {whole.raw[-300:]!r}")
-
-    def create_job(self, member: Service, body: Mapping[str, Any]) -> str:
-        path = f"{member.url}/v2/agent/{self.service.project_id}/job"
-        headers = {**self.service.admin, "Content-Type": "application/json"}
-        status, text, _ = self._open(urllib.request.Request(path, json.dumps(body).encode(), headers))
-        if status != 201:
-            raise Lost(f"a job was answered with {status} before the fault: {text[-300:]}")
-        job_id: str = json.loads(text)["id"]
-        return job_id
-
-    def ended(self, job_id: str) -> dict[str, Any]:
-        """Return a job once it has ended. Raise Lost."""
-        until = time.monotonic() + RETURN_SECONDS
-        job: dict[str, Any] = {"status": "active"}
-        while job["status"] == "active" and time.monotonic() < until:
-            status, job = self.anywhere(f"/v2/agent/{self.service.project_id}/job/{job_id}?wait=10")
-            if status != 200:
-                raise Lost(f"job {job_id}: {status} {str(job)[:300]}")
-        return job
-
-    def types(self, job_id: str) -> list[str]:
-        with closing(Connections.open(Address(self.several.stores["DOCSMITH_STORE"]), read_only=True)) as log:
-            return [str(type_) for (type_,) in log.fetch("SELECT type FROM events WHERE stream = $1", f"job-{job_id}")]
-
-    def anywhere(self, path: str) -> tuple[int, Any]:
-        """Return the answer of an instance that answers, and its status."""
-        until, status, body = time.monotonic() + RETURN_SECONDS, 0, ""
-        for member in itertools.cycle(self.several.members):
-            if member.process is not None:
-                status, body, _ = self._open(urllib.request.Request(f"{member.url}{path}", headers=self.service.admin))
-                if status not in (0, 502, 503):
-                    break
-            if time.monotonic() > until:
-                break
-            time.sleep(0.1)
-        return status, json.loads(body) if body.startswith(("{", "[")) else body
-
-
-class Returning(Reader):
-    """A reader who comes back, each time at the next instance, until the reply is whole."""
-
-    def __init__(self, there: Several, chat: str, version: int, member: Service, *, patience: float) -> None:
-        super().__init__(there, chat, version)
-        self._several, self.url, self._patience = there, member.url, patience
-        self._next = itertools.cycle(range(COUNT))
-        self.connections = 0
-        self.wrong = ""
-        """Texts that a connection gave and that are no beginning of the answer."""
-        self.is_recorded = False
-        self.begun = threading.Event()
-
-    def begin(self, *, asks: bool) -> None:
-        body = {"fp": "anonymous", "messages": [self.message()], "id": self.chat} if asks else None
-        path = self._path if asks else f"{self._path}/{self.chat}/stream"
-        self._thread = threading.Thread(target=self._until_whole, args=[path, body], daemon=True)
-        self._thread.start()
-
-    def _until_whole(self, path: str, body: Mapping[str, Any] | None) -> None:
-        until = time.monotonic() + RETURN_SECONDS
-        self._once(path, body)
-        while not self.is_over and time.monotonic() < until and not self.wrong:
-            if not self.thread_id:
-                return  # the question was not accepted
-            members = self._several.several.members
-            member = members[next(self._next)]
-            if member.process is None:
-                continue
-            time.sleep(0.3)
-            self.url = member.url
-            self._once(f"{self._path}/{self.chat}/stream", None)
-            self.is_recorded = self.status == 204
-            if self.is_recorded:
-                return
-
-    def _once(self, path: str, body: Mapping[str, Any] | None) -> None:
-        self.raw, self.status, self.connections = b"", 0, self.connections + 1
-        headers = {**self._there.service.assistant, "Content-Type": "application/json"}
-        request = urllib.request.Request(self.url + path, body and json.dumps(body).encode(), headers)
-        try:
-            with urllib.request.urlopen(request, timeout=self._patience) as answer:
-                self.thread_id = answer.headers.get("X-Thread-Id") or self.thread_id
-                self.status = answer.status
-                self.begun.set()
-                while piece := answer.read1(65_536):
-                    self.raw += piece
-        except urllib.error.HTTPError as error:
-            with error:
-                self.status = error.code
-        except (OSError, http.client.HTTPException):  # the instance was killed, or is silent for too long
-            pass
-        text = getattr(self._several, "text", None)
-        if text is not None and not text.startswith(self.text):
-            self.wrong = self.text
+    name: str
+    strike: Callable[[Several, Service, random.Random], None]
+    """Do it to an instance, and undo it."""
+    pauses: bool = False
+    """The instance lives on, and may do late what it was about to do."""
+    embedded: bool = False
+    """The code host is the embedded one, and its home is the instance of every other round."""
 
 
 class Round:
     """Work at all instances, a fault of one, and what came of it."""
 
-    def __init__(self, there: Several, number: int, chance: random.Random, totals: Totals) -> None:
-        self._there, self._number, self._chance, self._totals = there, number, chance, totals
+    def __init__(self, there: Several, kind: Kind, number: int, chance: random.Random, totals: Totals) -> None:
+        self._there, self._kind, self._number, self._chance, self._totals = there, kind, number, chance, totals
         self._members = there.several.members
         self._jobs: list[str] = []
         self._pages: dict[str, int] = {}
         """For the jobs of the scripted model."""
         self._readers: list[Returning] = []
 
-    def run(self, kind: str) -> None:
+    def run(self) -> None:
         """Raise Lost."""
         self._begin()
         time.sleep(self._chance.uniform(0.0, 1.5))
-        victim = self._members[self._chance.randrange(COUNT)]
-        if kind == "kill":
-            victim.kill()
-            time.sleep(self._chance.choice((0.0, 5.0, LEASE_SECONDS + 5.0)))
-            victim.start()
-        else:
-            assert victim.process is not None
-            victim.process.send_signal(signal.SIGSTOP)
-            try:
-                time.sleep(PAUSE_SECONDS)
-            finally:
-                victim.process.send_signal(signal.SIGCONT)
+        is_home = self._kind.embedded and self._number % 2 == 0
+        victim = self._members[0 if is_home else self._chance.randrange(COUNT)]
+        self._kind.strike(self._there, victim, self._chance)
         self._check_readers()
-        self._check_jobs()
+        self._count_jobs()
         self._check_threads()
 
     def _begin(self) -> None:
@@ -370,39 +148,71 @@ class Round:
             self._totals.returned += reader.connections > 1
             self._totals.recorded += reader.is_recorded
 
-    def _check_jobs(self) -> None:
-        """Each job has one pull request, one branch, each step once; no step on record is asked for again."""
+    def _count_jobs(self) -> None:
+        for job_id, (events, refused, calls) in self._checked().items():
+            self._totals.taken_over += events["job-interrupted"] > 0
+            self._totals.refused_requests += refused
+            if job_id in self._pages:
+                self._totals.steps += self._there.steps
+                self._totals.repeated += calls - self._there.steps
+        self._totals.jobs += len(self._jobs)
+        self._totals.pull_requests += len(self._jobs)
+
+    def check_again(self) -> None:
+        """Raise Lost where something was done late."""
+        self._checked()
+        self._check_threads()
+
+    def _checked(self) -> Mapping[str, tuple[Counter[str], int, int]]:
+        """Return of each job its events, its refused requests for a pull request, and the calls of the model.
+
+        Raise Lost unless it has one pull request, one branch, each step once, and no step on record was asked for
+        again.
+        """
+        found = {}
         for job_id in self._jobs:
             job = self._there.ended(job_id)
             if job["status"] != "completed" or not job["prLink"]:
                 raise Lost(f"job {job_id} ended as {job['status']}: {job.get('failure')}")
-            gitea = self._there.world.gitea
-            opened = [pull["number"] for pull in gitea.pulls if pull["head"] == job["branch"]]
-            if len(opened) != 1 or not job["prLink"].endswith(f"/pulls/{opened[0]}"):
+            opened = self._there.code_host.pulls(job["branch"])
+            if len(opened) != 1 or not re.search(rf"/pulls/{opened[0]}(?:-|$)", job["prLink"]):
                 raise Lost(f"job {job_id} has the pull requests {opened}, and says {job['prLink']}")
-            found = Counter(self._there.types(job_id))
-            twice = {name: found[name] for name in ONCE if found[name] != 1}
-            if twice:
+            events = self._there.types(job_id)
+            if twice := {name: events[name] for name in ONCE if events[name] != 1}:
                 raise Lost(f"job {job_id} has {twice}")
-            self._totals.taken_over += found["job-interrupted"] > 0
-            if job_id in self._pages:
-                self._check_steps(job_id, found["model-replied"])
-        self._totals.jobs += len(self._jobs)
-        self._totals.pull_requests += len(self._jobs)
+            refused = self._refused_requests(job_id, job["branch"], events)
+            found[job_id] = events, refused, self._calls(job_id, events) if job_id in self._pages else 0
+        return found
 
-    def _check_steps(self, job_id: str, replied: int) -> None:
-        name, asked = f"Write page {self._pages[job_id]} please", Counter[int]()
-        for one in list(self._there.world.provider.asked):
-            messages = one.body["messages"]
-            if name in json.dumps(messages):
-                asked[sum(message["role"] == "assistant" for message in messages)] += 1
-        steps = self._there.steps
-        if replied != steps or set(asked) != set(range(steps)):
-            raise Lost(f"job {job_id} has {replied} steps on record, and asked for {dict(asked)}")
-        if asked.total() > steps + 1:  # one was under way at the fault
-            raise Lost(f"job {job_id} paid twice: {dict(asked)}")
-        self._totals.steps += steps
-        self._totals.repeated += asked.total() - steps
+    def _refused_requests(self, job_id: str, branch: str, events: Counter[str]) -> int:
+        """Return how many requests for the job's pull request came late. Raise Lost where that was not due to a pause.
+
+        Each instance looks before it asks, so one that takes over from a killed one finds what that had opened. One
+        that was paused between the two asks without another look, or has taken that moment from the one that took over:
+        then the code host refuses the later request.
+        """
+        requests = self._there.code_host.requests(branch)
+        if not requests:
+            return 0
+        what = f"job {job_id}, with {dict(events)}, asked for a pull request: {requests}"
+        if sum(request.status == 201 for request in requests) != 1 or any(
+            request.looks < request.requests for request in requests
+        ):
+            raise Lost(f"{what}; one is to succeed, and each to follow a look")
+        senders = {request.instance for request in requests}
+        is_taken_over = self._kind.pauses and events["job-interrupted"] > 0
+        if len(requests) > (min(len(senders), events["job-started"]) if is_taken_over else 1):
+            raise Lost(f"{what}; that is too often")
+        return len(requests) - 1
+
+    def _calls(self, job_id: str, events: Counter[str]) -> int:
+        """Return how often the model was asked in a job. Raise Lost where that was too often."""
+        asked, steps = self._there.world.asked().get(self._pages[job_id], Counter[int]()), self._there.steps
+        if events["model-replied"] != steps or set(asked) != set(range(steps)):
+            raise Lost(f"job {job_id} has {events['model-replied']} steps on record, and asked for {dict(asked)}")
+        if asked.total() > steps + sum(events[name] for name in AGAIN):
+            raise Lost(f"job {job_id} paid twice: {dict(asked)}, with {dict(events)}")
+        return asked.total()
 
     def _check_threads(self) -> None:
         for thread in {reader.thread_id for reader in self._readers if reader.thread_id}:
@@ -413,24 +223,30 @@ class Round:
                 raise Lost(f"thread {thread} has {status}, {last.get('state')}, {last.get('content')!r}")
 
 
-def _rounds(kind: str, root: Path, rounds: int, chance: random.Random, count: Count) -> None:
+def _rounds(
+    kind: Kind, root: Path, rounds: int, chance: random.Random, count: Count, stores: Mapping[str, str]
+) -> None:
     totals, model = Totals(), chance.choice(list(MODELS))
-    with World(root) as world, databases() as stores:
-        there = Several(root, world, model, stores)
+    with World(root) as world:
+        there = Several(root, world, model, stores, embedded=kind.embedded)
+        held: list[Round] = []
         try:
             for number in range(rounds):
                 count.rounds += 1
                 totals.rounds += 1
-                began = time.monotonic()
-                try:
-                    Round(there, number, chance, totals).run(kind)
-                    totals.held += 1
-                except Lost as error:
-                    totals.lost.append(f"round {number}: {error}")
-                    print(f"{kind}, {model}: {totals.lost[-1]}", file=sys.stderr, flush=True)
-                shown = {name: value for name, value in asdict(totals).items() if name != "lost"}
-                shown["seconds"] = round(time.monotonic() - began)
-                print(f"{kind}, {model}: {json.dumps(shown)}", file=sys.stderr, flush=True)
+                began, one = time.monotonic(), Round(there, kind, number, chance, totals)
+                with _noted(totals, kind, f"round {number}"):
+                    one.run()
+                    held.append(one)
+                totals.held = len(held)
+                _show(totals, kind, model, time.monotonic() - began)
+            time.sleep(LATE_SECONDS)
+            for one in held:
+                with _noted(totals, kind, "after the last round"):
+                    one.check_again()
+            with _noted(totals, kind, "after the last round"):
+                _check_branches(there)
+            _show(totals, kind, model, LATE_SECONDS)
             count.acknowledged += totals.jobs + totals.readers
             count.refused += totals.refused
             if not there.several.place.verify().is_sound:
@@ -441,11 +257,88 @@ def _rounds(kind: str, root: Path, rounds: int, chance: random.Random, count: Co
         raise Lost(f"{len(totals.lost)} of {rounds}: {totals.lost[0]}")
 
 
+@contextmanager
+def _noted(totals: Totals, kind: Kind, when: str) -> Iterator[None]:
+    """Note what was lost, and go on."""
+    try:
+        yield
+    except Lost as error:
+        totals.lost.append(f"{when}: {error}")
+        print(f"{kind.name}: {totals.lost[-1]}", file=sys.stderr, flush=True)
+
+
+def _show(totals: Totals, kind: Kind, model: str, seconds: float) -> None:
+    shown = {name: value for name, value in asdict(totals).items() if name != "lost"}
+    shown |= {"lost": len(totals.lost), "seconds": round(seconds)}
+    print(f"{kind.name}, {model}: {json.dumps(shown)}", file=sys.stderr, flush=True)
+
+
+def _check_branches(there: Several) -> None:
+    """Raise Lost unless each branch is one of a job, and ends where the job's record says."""
+    found, pushed = dict(there.code_host.branches()), there.pushed()
+    found.pop("main", None)
+    if found != pushed:
+        differ = {name: (found.get(name), pushed.get(name)) for name in found.keys() | pushed.keys()}
+        raise Lost(
+            f"branches differ from the record: { ({name: at for name, at in differ.items() if at[0] != at[1]}) }"
+        )
+
+
+def _kill(_there: Several, victim: Service, chance: random.Random) -> None:
+    victim.kill()
+    time.sleep(chance.choice((0.0, 5.0, LEASE_SECONDS + 5.0)))
+    victim.start()
+
+
 def kill_instance(root: Path, rounds: int, chance: random.Random, count: Count) -> None:
     """kill -9 of one of three instances over PostgreSQL while all work on jobs and replies"""
-    _rounds("kill", root, rounds, chance, count)
+    with databases() as stores:
+        _rounds(Kind("kill", _kill), root, rounds, chance, count, stores)
 
 
-def pause_instance(root: Path, rounds: int, chance: random.Random, count: Count) -> None:
+def kill_home(root: Path, rounds: int, chance: random.Random, count: Count) -> None:
+    """the same with the embedded code host, whose home is killed in every other round"""
+    with databases() as stores:
+        _rounds(Kind("kill-home", _kill, embedded=True), root, rounds, chance, count, stores)
+
+
+def pause_instance(
+    root: Path, rounds: int, chance: random.Random, count: Count, *, pause_seconds: float = PAUSE_SECONDS
+) -> None:
     """SIGSTOP of one of three instances for longer than its lease while all work on jobs and replies"""
-    _rounds("pause", root, rounds, chance, count)
+
+    def pause(_there: Several, victim: Service, _chance: random.Random) -> None:
+        assert victim.process is not None
+        victim.process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(pause_seconds)
+        finally:
+            victim.process.send_signal(signal.SIGCONT)
+
+    with databases() as stores:
+        _rounds(Kind("pause", pause, pauses=True), root, rounds, chance, count, stores)
+
+
+def kill_with_log_away(root: Path, rounds: int, chance: random.Random, count: Count) -> None:
+    """kill -9 of one of three instances while PostgreSQL is away for some seconds"""
+    cluster = started_cluster()
+
+    def strike(_there: Several, victim: Service, chance: random.Random) -> None:
+        if chance.random() < 0.5:
+            victim.kill()
+            time.sleep(chance.uniform(0.0, 3.0))
+        cluster.kill()
+        try:
+            time.sleep(chance.uniform(0.0, 3.0))
+            victim.kill()  # unless it was already
+            time.sleep(chance.uniform(1.0, 8.0))
+        finally:
+            cluster.start()
+        time.sleep(chance.choice((0.0, LEASE_SECONDS + 5.0)))
+        victim.start()
+
+    try:
+        with databases(cluster.address) as stores:
+            _rounds(Kind("kill-log-away", strike), root, rounds, chance, count, stores)
+    finally:
+        cluster.remove()

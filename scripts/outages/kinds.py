@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scripts.outages.instances import kill_instance, pause_instance
+from scripts.outages.instances import kill_home, kill_instance, kill_with_log_away, pause_instance
 from scripts.outages.jobs import kill_jobs
 from scripts.outages.replies import kill_replies
 from scripts.outages.site import Count, Lost, Site, site
@@ -411,5 +411,7 @@ FAULTS: dict[str, Fault] = {
     "read-only": read_only,
     "kill-instance": kill_instance,
     "pause-instance": pause_instance,
+    "kill-home": kill_home,
+    "kill-log-away": kill_with_log_away,
 }
 """By name; a docstring says what happens."""

@@ -117,8 +117,10 @@ class Backend(Protocol):
     def away(self) -> str | None:
         """Why the storage does not answer, while a copy of it is read; None while it does, and where there is none."""
 
-    def read(self, work: Callable[[LogReader], T]) -> T:
+    def read(self, work: Callable[[LogReader], T], *, may_be_old: bool = True) -> T:
         """Call a function with the calling thread's own reader.
+
+        ``may_be_old``: of a copy, while the storage does not answer.
 
         Raises:
             StoreUnavailable and its kinds, StoreCorrupt: in place of the errors of the storage.

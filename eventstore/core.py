@@ -227,7 +227,14 @@ class CoreEventStore:
             left = None if left is None else left - size
 
     async def fold_stream(
-        self, stream: str, codec: Codec[E], evolve: Callable[[S, E], S], initial: S, *, after_version: int = 0
+        self,
+        stream: str,
+        codec: Codec[E],
+        evolve: Callable[[S, E], S],
+        initial: S,
+        *,
+        after_version: int = 0,
+        may_be_old: bool = True,
     ) -> Folded[S]:
         self._check_open()
         folded, is_all = Folded(initial, after_version, 0), False
@@ -256,7 +263,7 @@ class CoreEventStore:
             )
 
         while not is_all:
-            folded, is_all, key_id = await self._readers.run(fold)
+            folded, is_all, key_id = await self._readers.run(fold, may_be_old=may_be_old)
         if after_version == 0 and key_id != UNKNOWN:
             snapshot = Snapshot(initial, folded.state, folded.version, folded.position, key_id, folded.damaged)
             self._snapshots.put(where, snapshot, dropped=dropped)
@@ -296,9 +303,9 @@ class CoreEventStore:
                 low = page[-1].position
         return events
 
-    async def find(self, event_id: str) -> RecordedEvent | None:
+    async def find(self, event_id: str, *, may_be_old: bool = True) -> RecordedEvent | None:
         self._check_open()
-        found = await self._read(lambda reader: reader.of_id(event_id))
+        found = await self._read(lambda reader: reader.of_id(event_id), may_be_old=may_be_old)
         return found[0] if found else None
 
     async def head(self) -> int:
@@ -317,13 +324,13 @@ class CoreEventStore:
         self._check_open()
         return await self._readers.run(lambda reader: reader.stream_version(stream))
 
-    async def _read(self, choose: Callable[[LogReader], Rows]) -> list[RecordedEvent]:
+    async def _read(self, choose: Callable[[LogReader], Rows], *, may_be_old: bool = True) -> list[RecordedEvent]:
         def read(reader: LogReader) -> list[RecordedEvent]:
             rows = choose(reader)
             self._vault.refresh()  # after the rows are chosen: a key is older than the events it is for
             return recorded_events(rows, self._vault)
 
-        return await self._readers.run(read)
+        return await self._readers.run(read, may_be_old=may_be_old)
 
     # Following
 

@@ -6,6 +6,9 @@ is here.
 What is recorded here carries ids that were made for the command, so that an append of unknown outcome can be repeated.
 A store does so by itself, a few times. If the outcome is still unknown, the caller may execute the command again with
 the same ``CommandId``: what an earlier try has recorded is found by its id, and not decided on again.
+
+A decision is on the log itself, never on the copy that others read while it is away: the copy may lack what was just
+recorded, and the command would be refused for good.
 """
 
 import asyncio
@@ -83,8 +86,9 @@ class Executed(Generic[S, E]):
     """See Loaded."""
 
 
-async def load(store: EventStore, decider: Decider[C, S, E], entity_id: str) -> Loaded[S]:
-    return await _load_on(store, decider, entity_id, Loaded(decider.initial, 0, 0))
+async def load(store: EventStore, decider: Decider[C, S, E], entity_id: str, *, may_be_old: bool = True) -> Loaded[S]:
+    """Return the state now. ``may_be_old``: see ``EventStore.fold_stream``; False where something is decided by it."""
+    return await _load_on(store, decider, entity_id, Loaded(decider.initial, 0, 0), may_be_old=may_be_old)
 
 
 async def execute(
@@ -147,7 +151,7 @@ async def _execute(
         if command_id.is_in_doubt and (done := await _recorded(store, decider, entity_id, command_id)) is not None:
             return done
         if not is_known:
-            loaded = await _load_on(store, decider, entity_id, loaded)
+            loaded = await _load_on(store, decider, entity_id, loaded, may_be_old=False)
         is_known = False
         events = decider.decide(command, loaded.state)
         if not events:
@@ -182,7 +186,7 @@ async def plan(
 
     After WrongExpectedVersion, plan all of them again. After OutcomeUnknown, append the same again.
     """
-    loaded = await load(store, decider, entity_id)
+    loaded = await load(store, decider, entity_id, may_be_old=False)
     events = decider.decide(command, loaded.state)
     if not events:
         return None
@@ -194,7 +198,7 @@ async def _recorded(
     store: EventStore, decider: Decider[C, S, E], entity_id: str, command_id: CommandId
 ) -> Executed[S, E] | None:
     """Return what an earlier try of a command has recorded, and the state now; None when it has recorded nothing."""
-    first = await store.find(command_id.of_event(0))
+    first = await store.find(command_id.of_event(0), may_be_old=False)
     if first is None or first.stream != decider.stream(entity_id):
         return None
     events: list[E] = []
@@ -202,13 +206,16 @@ async def _recorded(
         if recorded.id != command_id.of_event(len(events)):
             break
         events.append(decider.codec.decode(recorded))
-    loaded = await load(store, decider, entity_id)
+    loaded = await load(store, decider, entity_id, may_be_old=False)
     return Executed(events, loaded.state, loaded.position, loaded.version, loaded.damaged)
 
 
-async def _load_on(store: EventStore, decider: Decider[C, S, E], entity_id: str, loaded: Loaded[S]) -> Loaded[S]:
+async def _load_on(
+    store: EventStore, decider: Decider[C, S, E], entity_id: str, loaded: Loaded[S], *, may_be_old: bool
+) -> Loaded[S]:
     """Return the state now, from an earlier one and the events since."""
     folded = await store.fold_stream(
-        decider.stream(entity_id), decider.codec, decider.evolve, loaded.state, after_version=loaded.version
-    )
+        decider.stream(entity_id), decider.codec, decider.evolve, loaded.state,
+        after_version=loaded.version, may_be_old=may_be_old,
+    )  # fmt: skip
     return Loaded(folded.state, folded.version, folded.position or loaded.position, loaded.damaged or folded.damaged)

@@ -79,12 +79,21 @@ class EventStore(Protocol):
         """Yield what ``read_stream`` returns, holding only a page of it in memory."""
 
     async def fold_stream(
-        self, stream: str, codec: Codec[E], evolve: Callable[[S, E], S], initial: S, *, after_version: int = 0
+        self,
+        stream: str,
+        codec: Codec[E],
+        evolve: Callable[[S, E], S],
+        initial: S,
+        *,
+        after_version: int = 0,
+        may_be_old: bool = True,
     ) -> Folded[S]:
         """Return the state after a stream's events; those that the codec does not know are passed over.
 
         ``evolve`` is called away from the event loop, so that a long stream delays no one. A store may keep the state
         and begin there the next time that it is asked for the same fold: ``evolve`` must be pure, and no state changed.
+
+        ``may_be_old``: while the log is away, its copy on this machine will do, which may lack the last moments.
 
         Raises:
             Undecodable, and what ``evolve`` raises.
@@ -108,8 +117,11 @@ class EventStore(Protocol):
     async def wait_until(self, position: int) -> None:
         """Return once the log has reached a position."""
 
-    async def find(self, event_id: str) -> RecordedEvent | None:
-        """Return the event with an id, whichever stream it is in; None when it is not in the log."""
+    async def find(self, event_id: str, *, may_be_old: bool = True) -> RecordedEvent | None:
+        """Return the event with an id, whichever stream it is in; None when it is not in the log.
+
+        ``may_be_old``: see ``fold_stream``.
+        """
 
     async def head(self) -> int:
         """Return the last position; 0 for an empty log."""

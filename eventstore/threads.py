@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -63,15 +64,17 @@ class ReaderThreads:
         self._executor = ThreadPoolExecutor(READERS, thread_name_prefix="eventstore-reader")
         self._is_closed = False
 
-    async def run(self, work: Callable[[LogReader], T]) -> T:
-        """Call a function on one of the threads.
+    async def run(self, work: Callable[[LogReader], T], *, may_be_old: bool = True) -> T:
+        """Call a function on one of the threads. ``may_be_old``: see ``Backend.read``.
 
         Raises:
             StoreClosed.
             StoreUnavailable and its kinds, StoreCorrupt: about the log.
         """
         try:
-            reading = asyncio.get_running_loop().run_in_executor(self._executor, self._backend.read, work)
+            reading = asyncio.get_running_loop().run_in_executor(
+                self._executor, partial(self._backend.read, work, may_be_old=may_be_old)
+            )
         except RuntimeError:
             if self._is_closed:
                 raise StoreClosed("the store is closed") from None

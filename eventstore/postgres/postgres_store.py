@@ -112,11 +112,11 @@ class _Database:
     def away(self) -> str | None:
         return next((one.why for one in self._away if one.why is not None), None)
 
-    def read(self, work: Callable[[LogReader], T]) -> T:
+    def read(self, work: Callable[[LogReader], T], *, may_be_old: bool = True) -> T:
         try:
             return work(TableReader(self._connections.fetch))
         except StoreUnavailable as error:
-            if self._copy is None or not self._copy.is_whole or not is_away(error):
+            if not may_be_old or self._copy is None or not self._copy.is_whole or not is_away(error):
                 raise
             return self._copy.read(work)
 

@@ -88,7 +88,7 @@ class _Files:
     def away(self) -> str | None:
         return None
 
-    def read(self, work: Callable[[LogReader], T]) -> T:
+    def read(self, work: Callable[[LogReader], T], *, may_be_old: bool = True) -> T:  # noqa: ARG002 - there is no copy
         try:
             reader: FileReader | None = getattr(self._local, "reader", None)
             if reader is None:

@@ -5,19 +5,20 @@ import os
 import signal
 import time
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
 
-from eventstore import StoreLost, StoreUnavailable, Witness
+from eventstore import StoreLost, StoreUnavailable, Witness, execute, load, plan
 from eventstore.postgres.away.away import PATIENCE_SECONDS, RETRY_SECONDS, Away
 from eventstore.postgres.away.local_copy import LocalCopy
 from eventstore.postgres.connections import Address, Connections
 from eventstore.postgres.place import TablePlace
 from eventstore.postgres.postgres_store import PostgresEventStore
 from tests.eventstore.cluster import new_cluster, started_cluster
-from tests.eventstore.shapes import noted, take
+from tests.eventstore.shapes import COUNTER, Counted, Refused, noted, take
 
 CUT = (
     "ALTER TABLE events DISABLE TRIGGER events_stay",
@@ -112,6 +113,45 @@ async def test_reading_goes_on_while_the_server_is_away(server, opened, tmp_path
             continue
     assert len(await following) == 4
     assert await store.head() == 4
+
+
+def taken(command, state):
+    """Take from what was counted, if there is enough."""
+    if command > state:
+        raise Refused
+    return [Counted(-command)] if command else []
+
+
+ACCOUNT = replace(COUNTER, decide=taken)
+
+
+async def test_command_is_not_refused_by_what_the_copy_lacks(server, opened, logs, tmp_path):
+    """The copy ends before the last event, as it does for a moment whenever something was written."""
+    store = await opened()
+    following = asyncio.create_task(followed(store, 3))
+    await execute(store, COUNTER, "1", 5)
+    await until_copied(tmp_path / "copy", 1)
+    following.cancel()  # and with it, the copy stays as it is
+    await asyncio.wait([following])
+    async with await PostgresEventStore.open(logs[0], vault=logs[1]) as other:
+        await execute(other, COUNTER, "1", 50)
+    await asyncio.to_thread(server.kill)
+    assert (await load(store, COUNTER, "1")).state == 5  # reads go on
+    for command in (0, 50):
+        with pytest.raises(StoreUnavailable):
+            await execute(store, ACCOUNT, "1", command)
+        with pytest.raises(StoreUnavailable):
+            await plan(store, ACCOUNT, "1", command)
+    with pytest.raises(StoreUnavailable):
+        await load(store, COUNTER, "1", may_be_old=False)
+    await asyncio.to_thread(server.start)
+    while True:
+        try:
+            done = await execute(store, ACCOUNT, "1", 50)
+            break
+        except StoreUnavailable:
+            continue
+    assert done.state == 5
 
 
 async def test_a_server_that_says_nothing_is_not_waited_for(server, opened, tmp_path):

@@ -419,7 +419,7 @@ async def test_attempt_of_unknown_outcome_is_recorded_once(store, followed, send
                 raise OutcomeUnknown("the answer was lost")
             return appended
 
-        async def find(self, event_id):
+        async def find(self, event_id, *, may_be_old=True):
             found = await store.find(event_id)
             repeated.set()
             return found

@@ -44,9 +44,18 @@ class MeteredStore:
         return self._store.iterate_stream(stream, after_version=after_version)
 
     async def fold_stream(
-        self, stream: str, codec: Codec[E], evolve: Callable[[S, E], S], initial: S, *, after_version: int = 0
+        self,
+        stream: str,
+        codec: Codec[E],
+        evolve: Callable[[S, E], S],
+        initial: S,
+        *,
+        after_version: int = 0,
+        may_be_old: bool = True,
     ) -> Folded[S]:
-        return await self._store.fold_stream(stream, codec, evolve, initial, after_version=after_version)
+        return await self._store.fold_stream(
+            stream, codec, evolve, initial, after_version=after_version, may_be_old=may_be_old
+        )
 
     async def read_all(
         self, *, after: int = 0, category: str | None = None, limit: int = 1000, backwards: bool = False
@@ -66,8 +75,8 @@ class MeteredStore:
     async def wait_until(self, position: int) -> None:
         await self._store.wait_until(position)
 
-    async def find(self, event_id: str) -> RecordedEvent | None:
-        return await self._store.find(event_id)
+    async def find(self, event_id: str, *, may_be_old: bool = True) -> RecordedEvent | None:
+        return await self._store.find(event_id, may_be_old=may_be_old)
 
     async def head(self) -> int:
         return await self._store.head()

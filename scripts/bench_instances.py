@@ -4,8 +4,9 @@
 
 ``limit``: more jobs than a project may have in an hour, asked of all instances at once; exactly the limit pass.
 ``streams``: processor time for a reply, its first token and its chunks, with one instance and with three, and for a
-reader who follows a reply at an instance that does not write it. ``outage``: the database server is killed for a
-minute, while reads and writes go on.
+reader who follows a reply at an instance that does not write it; and how many streams there are at full load: the
+chunks a second that reach the same readers, from a provider that sends faster. ``outage``: the database server is
+killed for a minute, while reads and writes go on.
 
 The database is a server of its own, whose commits wait for no disk. All runs on this machine, so compare the columns.
 """
@@ -39,6 +40,8 @@ OVER = 50
 """Requests more than the limit."""
 AT_ONCE = 32
 STREAMS, CHUNKS, PER_SECOND = 60, 100, 25.0
+FULL_CHUNKS, FULL_PER_SECOND = 400, 500.0
+"""At full load: more chunks a second in all than this machine carries."""
 FOLLOWED = 20
 ROUNDS = 3
 READY_SECONDS = 5.0
@@ -147,6 +150,24 @@ async def _streams(service: Instances, provider: str) -> dict[str, list[float]]:
     return found
 
 
+async def _full_load(service: Instances, provider: str) -> list[float]:
+    """Return how many streams of ``PER_SECOND`` the chunks make that arrive at full load, for each round."""
+    found = []
+    url = f"{service.url}/discovery/v2/assistant/{service.domain}/message"
+    for _ in range(ROUNDS):
+        await _plan(provider, chunks=FULL_CHUNKS, per_second=FULL_PER_SECOND, holds=True, hold_after=1)
+        readers = [await _ask(url, service) for _ in range(STREAMS)]
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(reader.begun for reader in readers))
+        began = time.perf_counter()
+        await _plan(provider, holds=False)
+        for reader in readers:
+            await _ended(reader, FULL_CHUNKS)
+        seconds = max(reader.latest_at for reader in readers) - began
+        found.append(STREAMS * (FULL_CHUNKS - 1) / seconds / PER_SECOND)
+    return found
+
+
 async def _following(service: Instances, provider: str) -> dict[str, list[float]]:
     """Measure how late a chunk is at the reader's own instance, and at another."""
     await _plan(provider, chunks=CHUNKS, per_second=PER_SECOND)
@@ -194,18 +215,21 @@ def _cpu(service: Instances) -> float:
 
 def streams(folder: Path, provider: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     found: dict[int, dict[str, list[float]]] = {}
+    full: dict[int, list[float]] = {}
     following: dict[str, list[float]] = {}
     for count in (1, 3):
         place = folder / str(count)
         place.mkdir()
         with several(place, count, provider, DOCSMITH_LIMITS__ORGANIZATION_HOUR="0") as service:
             found[count] = asyncio.run(_streams(service, provider))
+            full[count] = asyncio.run(_full_load(service, provider))
             if count > 1:
                 following = asyncio.run(_following(service, provider))
     rows = [
         {"what": f"{STREAMS} replies at once, {count} of instances", "CPU of a reply, ms": _ms(at(one["cpu"], 0.5)),
          "first token p50 ms": _ms(at(one["first"], 0.5)), "p99 ms": _ms(at(one["first"], 0.99)),
-         "chunk p50 ms": _ms(at(one["chunk"], 0.5)), "chunk p99 ms": _ms(at(one["chunk"], 0.99))}
+         "chunk p50 ms": _ms(at(one["chunk"], 0.5)), "chunk p99 ms": _ms(at(one["chunk"], 0.99)),
+         "streams at full load": round(at(full[count], 0.5))}
         for count, one in found.items()
     ]  # fmt: skip
     rows += [
@@ -221,6 +245,9 @@ def streams(folder: Path, provider: str) -> tuple[list[dict[str, Any]], list[dic
          "measured": round(share, 2), "met": share <= 1.2},
         {"name": "first token, p99, added to that of one instance", "goal": "under 10 ms",
          "measured": f"{first:.1f} ms", "met": first < 10},
+        {"name": f"streams at full load, of {PER_SECOND:.0f} chunks a second each", "goal": "no fewer than with one",
+         "measured": f"{at(full[3], 0.5):.0f}, with one {at(full[1], 0.5):.0f}",
+         "met": at(full[3], 0.5) >= at(full[1], 0.5)},
         {"name": "following at another instance, added, p50", "goal": "under 5 ms",
          "measured": f"{added:.1f} ms", "met": added < 5},
     ]  # fmt: skip

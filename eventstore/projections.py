@@ -299,6 +299,7 @@ class Views:
 async def _connect_for_queries(address: str) -> aiosqlite.Connection:
     db = await aiosqlite.connect(address, uri=True, isolation_level=None)
     db.row_factory = sqlite3.Row
+    await db.execute_fetchall(files.READ_CACHE)
     return db
 
 

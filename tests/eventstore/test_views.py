@@ -382,3 +382,12 @@ async def test_views_go_on_once_there_is_memory_again(tmp_path, store):
     following.cancel()
     await asyncio.wait([following])
     await views.close()
+
+
+async def test_queries_of_large_tables_keep_little_in_memory(tmp_path, store):
+    """SQLite would keep 2 MB for each connection, for good."""
+    await store.append("thing-1", [noted(number, "x") for number in range(3)], expected_version=0)
+    async with running(tmp_path / "views.db", store, Texts()) as views:
+        await views.wait_for(3)
+        (row,) = await views.query("PRAGMA cache_size")
+    assert row[0] == -512

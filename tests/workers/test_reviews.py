@@ -13,6 +13,7 @@ from service.domain.errors import Forbidden, RateLimited, Unavailable
 from service.domain.hooks.incoming import CommentReported, RecordCommentReport, SetIncomingSecret
 from service.domain.hooks.webhooks import make_secret
 from service.domain.jobs.decider import (
+    ClosePullRequest,
     CommentAnswered,
     CommentIgnored,
     CompleteJob,
@@ -33,7 +34,7 @@ from service.domain.organizations import CreateOrganization
 from service.domain.projects.settings import ProjectSettings
 from service.ports.code_host import NewPullRequest
 from service.ports.review_host import OURS
-from service.queries.jobs.reviews import OpenPullRequest
+from service.queries.jobs.reviews import OpenPullRequest, open_pull_request, open_pull_request_of_job
 from service.queries.projects import get_project, source_of
 from service.runtime.system import now
 from service.streams import INCOMING, JOBS, ORGANIZATIONS
@@ -381,6 +382,17 @@ async def test_reported_comment_is_read_and_answered(store, followed):
     for task in running:
         task.cancel()
     await asyncio.wait(running)
+
+
+async def test_open_pull_requests_are_found_by_job_or_number(site):
+    await site.add_job("other")
+    await execute(site.store, JOBS, "other", ClosePullRequest("merged", START))
+    await site.views.catch_up()
+    assert await open_pull_request_of_job(site.views, "job") == [site.pull_request]
+    assert await open_pull_request_of_job(site.views, "other") == []
+    assert await open_pull_request(site.views, site.project_id, site.number) == [site.pull_request]
+    assert await open_pull_request(site.views, "another", site.number) == []
+    assert await open_pull_request(site.views, site.project_id, site.number + 1) == []
 
 
 async def test_question_of_the_agent_says_how_to_answer(site):

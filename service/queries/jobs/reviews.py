@@ -13,8 +13,24 @@ class OpenPullRequest(Struct, frozen=True):
 
 async def open_pull_requests(views: Views) -> list[OpenPullRequest]:
     """Return the pull requests of all jobs that are open as far as the log says, each once."""
+    return await _open(views, "", ())
+
+
+async def open_pull_request(views: Views, project_id: str, number: int) -> list[OpenPullRequest]:
+    """Return the one of a project with this number, if it is a job's and open."""
+    return await _open(views, " AND project_id = ? AND number = ?", (project_id, number))
+
+
+async def open_pull_request_of_job(views: Views, job_id: str) -> list[OpenPullRequest]:
+    """Return the one of a job, if it is open."""
+    return await _open(views, " AND job_id = ?", (job_id,))
+
+
+async def _open(views: Views, condition: str, params: tuple[str | int, ...]) -> list[OpenPullRequest]:
     rows = await views.query(
-        "SELECT DISTINCT organization_id, project_id, number FROM reviews WHERE is_open ORDER BY project_id, number", ()
+        "SELECT DISTINCT organization_id, project_id, number FROM reviews WHERE is_open"  # noqa: S608  (our conditions)
+        f"{condition} ORDER BY project_id, number",
+        params,
     )
     return [OpenPullRequest(*row) for row in rows]
 

@@ -6,7 +6,7 @@ whether an account may write is asked for each comment.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 
@@ -17,11 +17,16 @@ from eventstore import EventStore, Metadata
 from service.commands.jobs.jobs import close_pull_request
 from service.commands.jobs.reviews import comment_of, is_new_comment, receive_comment
 from service.domain.hooks.incoming import CommentReported
-from service.domain.jobs.decider import ClosePullRequest, PullRequestOpened, PullRequestUpdated
+from service.domain.jobs.decider import ClosePullRequest
 from service.markup.mentions import mentions
 from service.ports.docs_source import Source
 from service.ports.review_host import Comment, ReviewHost, is_answer
-from service.queries.jobs.reviews import OpenPullRequest, open_pull_requests
+from service.queries.jobs.reviews import (
+    OpenPullRequest,
+    open_pull_request,
+    open_pull_request_of_job,
+    open_pull_requests,
+)
 from service.queries.projects import get_project, source_of
 from service.streams import INCOMING, JOBS, decoded
 from service.workers.retry import retry_while_unavailable
@@ -86,21 +91,22 @@ class CommentReader:
         async for recorded in self._store.subscribe(after=after, category=INCOMING.category):
             for project_id, event in decoded(INCOMING, [recorded]):
                 if isinstance(event, CommentReported):
-                    await self._add(recorded.position, project_id, event.number, seconds=0.0)
+                    find = partial(open_pull_request, self._views, project_id, event.number)
+                    await self._add(recorded.position, find, seconds=0.0)
 
     async def _follow_jobs(self, after: int) -> None:
         async for recorded in self._store.subscribe(after=after, category=JOBS.category):
             if recorded.type in PRESENTED:
-                for _, event in decoded(JOBS, [recorded]):
-                    assert isinstance(event, PullRequestOpened | PullRequestUpdated)
-                    await self._add(recorded.position, None, event.number, seconds=self._poll_seconds)
+                find = partial(open_pull_request_of_job, self._views, JOBS.entity_id(recorded.stream))
+                await self._add(recorded.position, find, seconds=self._poll_seconds)
 
-    async def _add(self, position: int, project_id: str | None, number: int, *, seconds: float) -> None:
-        """Have a pull request looked at, if it is a job's and open; those with this number for no project."""
+    async def _add(
+        self, position: int, find: Callable[[], Awaitable[list[OpenPullRequest]]], *, seconds: float
+    ) -> None:
+        """Have a pull request looked at, if it is a job's and open."""
         await followed(self._views, position)
-        for one in await retry_while_unavailable(partial(open_pull_requests, self._views)):
-            if one.number == number and one.project_id == (project_id or one.project_id):
-                self._schedule.add(one, one.organization_id, seconds=seconds)
+        for one in await retry_while_unavailable(find):
+            self._schedule.add(one, one.organization_id, seconds=seconds)
 
     async def look(self, pull_request: OpenPullRequest) -> float | None:
         """Look at its comments; return the seconds until the next look, None for none."""

@@ -193,7 +193,7 @@ class _Window:
     def count(self, after: int) -> int:
         """Return how many are later than this; those before are dropped."""
         self.start = bisect_right(self.times, after - self.base, self.start)
-        if self.start > 64 and self.start * 2 > len(self.times):
+        if self.start > 64 and self.start * 8 > len(self.times):
             del self.times[: self.start]
             self.start = 0
         return len(self.times) - self.start

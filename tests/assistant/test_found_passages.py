@@ -79,9 +79,9 @@ def test_threads_that_unpack_together_share_one_copy():
 
 
 def test_verdicts_are_the_same_after_forgetting():
-    checker = SentenceChecker()
+    checker = SentenceChecker(["Is it 30 seconds in Magento 2.4.7?"])
     checker.add_passages([GivenPassage(1, TEXT)])
-    said = "The delay between two tries is 30 seconds. [1](/jobs)\n\n"
+    said = "The delay between two tries is 30 seconds in Magento 2.4.7. [1](/jobs)\n\n"
     first = checker.judge(checker.feed(said))
     checker.forget_passages()
     checker.add_passages([GivenPassage(1, TEXT)])

@@ -35,7 +35,9 @@ class SentenceChecker:
     def __init__(self, said: Iterable[str] = ()) -> None:
         """``said``: the question, the selection and the reader's earlier messages; their words need no passage."""
         self._passages = Passages()
-        self._judge = Judge(self._passages, said)
+        self._said = tuple(said)
+        self._judge: Judge | None = None
+        """Made with the first sentence."""
         self._reader = UnitReader()
         self._checks: list[SentenceCheck] = []
         self._open: list[int] = []
@@ -58,8 +60,10 @@ class SentenceChecker:
             self._passages.read_numbers()
 
     def forget_passages(self) -> None:
-        """Free their memory; before the next sentence is judged, all of them are to be added again."""
+        """Free the memory of what was read; before the next sentence is judged, all of them are to be added again."""
         self._passages.clear()
+        if self._judge is not None:
+            self._judge.forget_said()
 
     def is_new(self, passage: GivenPassage) -> bool:
         return self._passages.is_new(passage)
@@ -74,10 +78,12 @@ class SentenceChecker:
     def judge(self, units: Iterable[Unit]) -> list[SentenceCheck]:
         """Return the verdicts on those that make a claim."""
         found: list[SentenceCheck] = []
+        judge = self._judge = self._judge or Judge(self._passages, self._said)
+        judge.read_said()
         for unit in units:
             if len(self._checks) >= MAX_SENTENCES:
                 break
-            check = self._code(unit) if unit.kind == "code" else self._prose(unit)
+            check = self._code(unit, judge) if unit.kind == "code" else self._prose(unit, judge)
             if check is not None:
                 self._checks.append(check)
                 found.append(check)
@@ -100,15 +106,15 @@ class SentenceChecker:
             CheckCounts(counts["supported"], counts["partly"], counts["unsupported"]), tuple(self._checks)
         )
 
-    def _code(self, unit: Unit) -> SentenceCheck | None:
+    def _code(self, unit: Unit, judge: Judge) -> SentenceCheck | None:
         if unit.info.startswith(("suggestions", "text output", "mermaid")):
             return None
-        verdict = self._judge.code(unit.text, unit.paragraph, unit.info)
+        verdict = judge.code(unit.text, unit.paragraph, unit.info)
         if not verdict.places and not verdict.missing:
             return None  # brackets and blanks
         return self._check(unit, verdict, frozenset(), allows_any=True)
 
-    def _prose(self, unit: Unit) -> SentenceCheck | None:
+    def _prose(self, unit: Unit, judge: Judge) -> SentenceCheck | None:
         text = unit.text
         cited = frozenset(int(number) for number in _CITED.findall(text))
         if unit.paragraph != self._paragraph:
@@ -117,7 +123,7 @@ class SentenceChecker:
         check = None
         is_heading = unit.kind == "heading" or claims.is_heading(_CITED.sub("", text))
         if not is_heading and not (claims.is_question(text) or claims.is_silence(text) or claims.is_talk(text)):
-            check = self._claim(unit, cited)
+            check = self._claim(unit, cited, judge)
         if cited or is_heading:
             self._lead = cited if claims.is_title(_CITED.sub("", text)) else frozenset()
         if cited:
@@ -125,12 +131,12 @@ class SentenceChecker:
             self._settle(cited)
         return check
 
-    def _claim(self, unit: Unit, cited: frozenset[int]) -> SentenceCheck | None:
+    def _claim(self, unit: Unit, cited: frozenset[int], judge: Judge) -> SentenceCheck | None:
         """Return the verdict on a sentence; None where it has nothing to check."""
         is_lead = claims.is_lead(unit.text)
         is_same = self._is_same_language(unit.text)
         checks_capitals = is_same and not _has_many_capitals(unit.text)
-        prose, verdict = self._judge.prose(unit.text, checks_capitals=checks_capitals, is_lead=is_lead)
+        prose, verdict = judge.prose(unit.text, checks_capitals=checks_capitals, is_lead=is_lead)
         if not verdict.pieces and (not is_same or is_lead or len(WORD.findall(prose.words)) < 4):
             return None
         if not cited:

@@ -58,11 +58,22 @@ class Judge:
     """Holds sentences against passages; what the reader has said need not be in them."""
 
     def __init__(self, passages: Passages, said: Iterable[str] = ()) -> None:
+        """``said``: read with the first sentence."""
         self._passages = passages
-        self._said = Passages(is_of_site=False)
-        for number, text in enumerate(said):
-            self._said.add(GivenPassage(number, text))
+        self._said, self._said_texts, self._has_read_said = Passages(is_of_site=False), tuple(said), False
         self._code = CodeJudge(passages, self._said)
+
+    def read_said(self) -> None:
+        """Read what the reader has said, before a sentence is judged."""
+        if not self._has_read_said:
+            self._has_read_said = True
+            for number, text in enumerate(self._said_texts):
+                self._said.add(GivenPassage(number, text))
+
+    def forget_said(self) -> None:
+        """Free the memory of what was read of it, until it is read again."""
+        self._said.clear()
+        self._has_read_said = False
 
     def prose(self, text: str, *, checks_capitals: bool, is_lead: bool) -> tuple[Prose, Verdict]:
         prose = read_prose(text, checks_capitals=checks_capitals, is_lead=is_lead)

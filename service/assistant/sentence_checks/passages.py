@@ -39,6 +39,8 @@ class GivenPassage(Struct, frozen=True):
 class _Index:
     """Segments by a key, of all passages together."""
 
+    __slots__ = ("_known", "_of", "_parts")
+
     def __init__(
         self, parts: Sequence[tuple[int, PassageFacts]], of: Callable[[PassageFacts], dict[str, "array[int]"]]
     ) -> None:
@@ -63,17 +65,33 @@ class _Index:
         return found
 
 
+def _stems_of(part: PassageFacts) -> dict[str, "array[int]"]:
+    return part.words.of_stem
+
+
+def _values_of(part: PassageFacts) -> dict[str, "array[int]"]:
+    return part.words.of_value
+
+
+def _tokens_of(part: PassageFacts) -> dict[str, "array[int]"]:
+    return part.names.of_token
+
+
 class Passages:
     """Passages one behind the other; what was read of each may be shared with other replies, and is not copied."""
+
+    __slots__ = (
+        "_known", "_left", "_lines", "_parts", "_read", "_stems", "_tokens", "_values", "passage_of", "segments",
+    )  # fmt: skip
 
     def __init__(self, *, is_of_site: bool = True) -> None:
         """``is_of_site``: they are of pages, so they may be kept for other replies; a reader's words are not."""
         self._read = _KEPT.read if is_of_site else PassageFacts
         self._parts: list[tuple[int, PassageFacts]] = []
         """Each with the place of its first segment."""
-        self._stems = _Index(self._parts, lambda part: part.words.of_stem)
-        self._values = _Index(self._parts, lambda part: part.words.of_value)
-        self._tokens = _Index(self._parts, lambda part: part.names.of_token)
+        self._stems = _Index(self._parts, _stems_of)
+        self._values = _Index(self._parts, _values_of)
+        self._tokens = _Index(self._parts, _tokens_of)
         self.clear()
 
     def clear(self) -> None:

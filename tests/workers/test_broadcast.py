@@ -1,6 +1,9 @@
 """Live events: each listener hears everything, in order, whenever it came."""
 
 import asyncio
+import random
+import tracemalloc
+from contextlib import aclosing
 
 from service.web.http.live import with_keep_alives
 from service.workers.replies.broadcast import MAX_PACKED, Broadcast, Topic
@@ -66,6 +69,33 @@ async def test_only_the_first_events_are_packed():
     assert found == [*events, "last"]
     assert found[0] is not events[0]
     assert found[MAX_PACKED] is events[MAX_PACKED], "packed once more"
+
+
+async def test_parts_packed_at_different_times_come_in_order():
+    topic: Topic[str] = Topic()
+    events = [f"{number} {'long text ' * 50}" for number in range(30)]
+    for number, event in enumerate(events):
+        topic.publish(event)
+        if number % 7 == 0:
+            topic.pack()
+    topic.close()
+    for place in (0, 1, 2, 9, 29, 30):
+        async with aclosing(topic.batches(after=place)) as batches:
+            assert [event async for some in batches for event in some] == events[place:]
+
+
+async def test_long_text_of_several_topics_is_packed_once():
+    hit = random.Random(1).randbytes(50_000).hex()
+    topics: list[Topic[tuple[str, int]]] = [Topic() for _ in range(20)]
+    for number, topic in enumerate(topics):
+        topic.publish((hit, number))
+    tracemalloc.start()
+    for topic in topics:
+        topic.pack()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 200_000  # of 2 MB, packed 1 MB
+    assert [topic.published() for topic in topics] == [[(hit, number)] for number in range(20)]
 
 
 async def test_current_listener_gets_an_event_within_its_publish_call():

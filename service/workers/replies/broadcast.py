@@ -5,21 +5,21 @@ all from the start, one that is slow is only behind, and neither costs the publi
 there is no queue for each of them that could fill up. What a topic can hold is bounded by what it is about, one
 reply, and by ``MAX_EVENTS``.
 
-What the result of a search holds is large, and few come late: ``pack_later`` has it kept in little memory.
+What the result of a search holds is large, and few come late: ``pack_later`` has it kept in little memory, and so is
+the text of a long answer that takes its time.
 
 A listener with all events so far may take the next one in the call that publishes it (``service.ports.direct_reader``).
 """
 
 import asyncio
-import pickle
 import secrets
-import zlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from service.ports.direct_reader import DirectReader
 from service.queries.access.keys import Revocation
+from service.runtime.packing import Packed
 from service.runtime.turns import call_in_turn
 
 T = TypeVar("T")
@@ -29,6 +29,8 @@ MAX_EVENTS = 250_000
 
 PACK_SECONDS = 10.0
 """A reply that takes a few seconds is never packed."""
+PACK_EVENTS = 64
+"""From this number on, text that is not packed yet is packed as well: a long answer takes 100 kB in single pieces."""
 MAX_PACKED = 5_000
 """Events of one topic that are packed, its first: with all, the event loop would be held up for as much as 0.2 s, and
 once more for each listener that comes late.
@@ -42,8 +44,8 @@ class TopicFull(RuntimeError):
 class Topic(Generic[T]):
     def __init__(self) -> None:
         self._id = ""
-        self._packed = b""
-        """The first of the events."""
+        self._packed: tuple[Packed[list[T]], ...] = ()
+        """The first of the events, in the parts that were packed together."""
         self._packed_events = 0
         self._published: list[T] = []
         """Those after them."""
@@ -64,25 +66,25 @@ class Topic(Generic[T]):
         if self._packed_events + len(self._published) >= MAX_EVENTS:
             raise TopicFull(f"a topic has at most {MAX_EVENTS} events")
         self._published.append(event)
+        if len(self._published) == PACK_EVENTS:
+            self.pack_later()
         if self._waiting:
             self._waiting = [listener for listener in self._waiting if not listener.wakes_for(event)]
 
     def pack_later(self) -> None:
         """Keep in little memory, after some seconds, what is published by then."""
-        if self._pack_clock is None and not self._closed:
+        if self._pack_clock is None and self._packed_events < MAX_PACKED and not self._closed:
             loop = asyncio.get_running_loop()
             self._pack_clock = loop.call_later(PACK_SECONDS, call_in_turn, self.pack)
 
     def pack(self) -> None:
         """Keep in little memory what was published first; each listener that comes late unpacks it for itself."""
         self._pack_clock = None
-        if self._published and self._packed_events < MAX_PACKED and not self._closed:
-            events = self._after(0)
-            first, self._published = events[:MAX_PACKED], events[MAX_PACKED:]
-            self._packed, self._packed_events = (
-                zlib.compress(pickle.dumps(first, pickle.HIGHEST_PROTOCOL), 1),
-                len(first),
-            )
+        count = min(len(self._published), MAX_PACKED - self._packed_events)
+        if count and not self._closed:
+            self._packed = (*self._packed, Packed(self._published[:count]))
+            self._packed_events += count
+            self._published = self._published[count:]
 
     def _next_of(self, listener: "_Listener[T]") -> list[T]:
         events = self._after(listener.place)
@@ -96,7 +98,7 @@ class Topic(Generic[T]):
         """Return the events after the first ``place``."""
         if place >= self._packed_events:
             return self._published[place - self._packed_events :]
-        packed: list[T] = pickle.loads(zlib.decompress(self._packed))  # noqa: S301  (from pack alone)
+        packed = [event for part in self._packed for event in part.unpacked()]
         return packed[place:] + self._published
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from service.workers.replies.broadcast import Broadcast
 from service.workers.replies.live_text import MAX_REPLY_CHARACTERS
 from service.workers.replies.replier import Replier
 from service.workers.replies.reply_context import ReplyContext
-from service.workers.replies.reply_writer import segment_seconds
+from service.workers.replies.segments import segment_seconds
 from service.workers.reply_question import MAX_EARLIER_TURNS, question_of
 from tests.fakes.model import FakeModel, Says
 from tests.fakes.search_index import FakeSearchIndex
@@ -359,6 +359,19 @@ async def test_first_topic_is_in_the_prompt_after_500_turns(store, followed):
     prompt = models.model.requests[-1].messages[-1].text
     assert "- Q0: widgets?\n  → A0\n- Q" in prompt
     assert "- Q493\n" in prompt
+
+
+async def test_reply_whose_model_is_silent_has_one_task(store, followed):
+    broadcast, model = Broadcast(), HeldModel()
+    async with replying(store, followed, broadcast, model):
+        topic = broadcast.open("a")
+        await ask(store, "a")
+        await begun(topic)
+        assert await until(store, "a", "reply-written") == "reply-written"
+        names = {task.get_name() for task in asyncio.all_tasks()}
+        assert ("reply a" in names, "segments" in names) == (True, False)
+        model.may_go_on.set()
+        assert await until(store, "a", "reply-completed") == "reply-completed"
 
 
 def test_many_simultaneous_replies_record_fewer_segments_each():

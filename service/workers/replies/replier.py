@@ -73,14 +73,14 @@ from service.workers.replies.broadcast import Broadcast, Topic
 from service.workers.replies.live_text import LiveText, ReplyTooLong
 from service.workers.replies.orphans import Orphans
 from service.workers.replies.reply_context import ReplyContext, import_answer
-from service.workers.replies.reply_writer import REPLIES_OF_A_MOMENT, ReplyWriter, segment_seconds
+from service.workers.replies.reply_writer import ReplyWriter
+from service.workers.replies.segments import SegmentClock, moment_of
 from service.workers.replies.underway import RESTARTING, GivenElsewhere, Underway, interruption
 from service.workers.reply_question import question_of, thread_of, up_to
 from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
 
-MAX_MOMENTS = 16
 HEEDED = frozenset(
     {"reply-started", "reply-resumed", "reply-stopped", "reply-failed", "reader-left", "reader-returned"}
 )
@@ -122,6 +122,7 @@ class Replier:
         self._instance, self._is_alive = instance, is_alive
         self._slots = reply_slots(context.concurrent_replies)
         self._underway: dict[str, Underway] = {}
+        self._segments = SegmentClock(lambda: len(self._underway))
         self._readers: Counter[str] = Counter()
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         """Deadlines of the replies without readers."""
@@ -141,6 +142,7 @@ class Replier:
         """
         after = await self._store.head()
         async with (
+            self._segments,
             asyncio.TaskGroup() as replies,
             aclosing(self._store.follow(after=after, category=THREADS.category)) as batches,
         ):
@@ -309,14 +311,15 @@ class Replier:
         """``begun``: as ``up_to`` returns it."""
         assert self._group is not None
         position, asked_by = begun[-1].position, begun[-1].metadata.correlation_id
-        moments = min(MAX_MOMENTS, 1 + len(self._underway) // REPLIES_OF_A_MOMENT)
         writer = ReplyWriter(
-            self._store, thread_id, reply_id, position, giver=self._instance,
-            moment=position % moments / moments, seconds=lambda: segment_seconds(len(self._underway)),
+            self._store, thread_id, reply_id, position, giver=self._instance, clock=self._segments,
+            moment=moment_of(position, len(self._underway)),
         )  # fmt: skip
-        span = self._context.tracer.span("docsmith.reply", {"docsmith.request.id": asked_by}, asked_by=asked_by)
         underway = self._underway[reply_id] = Underway(writer, may_return=may_return)
-        reply = within(span, self._reply(thread_id, reply_id, underway, begun))
+        reply = self._reply(thread_id, reply_id, underway, begun)
+        if self._context.tracer.is_on:
+            asked = {"docsmith.request.id": asked_by}
+            reply = within(self._context.tracer.span("docsmith.reply", asked, asked_by=asked_by), reply)
         underway.task = self._group.create_task(reply, name=f"reply {reply_id}")
         underway.task.add_done_callback(lambda _: self._forget(reply_id, underway))
 
@@ -423,7 +426,6 @@ class Replier:
             topic.publish(ReplyBroken("text_damaged", TEXT_DAMAGED))
             await writer.end(FailReply(reply_id, "text_damaged", TEXT_DAMAGED, now()))
             return
-        flushing = asyncio.create_task(writer.run(), name="segments")
         live = LiveText(topic, writer, characters)
         try:
             async with aclosing(self._events(question, live, is_public=turn.reply.is_public)) as events:
@@ -431,11 +433,6 @@ class Replier:
                     await self._give(event, reply_id, live)
         except ReplyTooLong:
             await self._give(TOO_LONG, reply_id, live)
-        finally:
-            flushing.cancel()
-            await asyncio.wait([flushing])
-            if not flushing.cancelled() and (error := flushing.exception()) is not None:
-                log.warning("segments were not written", kind=type(error).__name__)
 
     async def _give(self, event: AnswerEvent, reply_id: str, live: LiveText) -> None:
         """Record an event of an answer, and publish it where it is for readers."""

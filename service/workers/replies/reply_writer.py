@@ -1,7 +1,6 @@
 """A reply's record while it is written: segments of the text, in order, a little behind what readers see live."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
@@ -28,19 +27,13 @@ from service.domain.threads.recorded_reply import (
     RecordText,
     StopReply,
 )
-from service.domain.threads.threads import ThreadEvent, ThreadState
+from service.domain.threads.threads import Thread, ThreadEvent, ThreadState
 from service.streams import THREADS
+from service.workers.replies.segments import SegmentClock
 
 log = structlog.get_logger()
 
 GivenCommand = RecordSources | RecordText | CompleteReply | StopReply | FailReply
-
-SEGMENT_SECONDS = 0.25
-"""How much of a reply a crash can lose, and how many events a reply costs, while there are few replies at once."""
-REPLIES_OF_A_MOMENT = 16
-"""Replies that record their segments together, in one commit; more where there are very many replies. Each moment of an
-interval has its own replies, so that the event loop does not handle all of them at once.
-"""
 
 PASSING = (StoreUnavailable, OutcomeUnknown, StoreBusy)
 """Errors of a log that may be there again soon, as after a restart of its database, or a pause of this process; not of
@@ -49,17 +42,6 @@ a full disk, which its readers should hear of.
 AWAY_SECONDS = 90.0
 """For which the end of a reply waits for such a log: its model is paid."""
 RETRY_SECONDS = 0.5
-
-
-def segment_seconds(replies: int) -> float:
-    """Return the seconds between two segments of a reply, while this number of replies is under way.
-
-    To record a segment costs as much as to publish ten pieces of text, so with many replies at once each is recorded
-    less often: a crash still loses no more than a second of each.
-    """
-    if replies <= REPLIES_OF_A_MOMENT:
-        return SEGMENT_SECONDS
-    return SEGMENT_SECONDS * (2 if replies <= 4 * REPLIES_OF_A_MOMENT else 4)
 
 
 class ReplyWriter:
@@ -73,12 +55,10 @@ class ReplyWriter:
         position: int,
         *,
         giver: str,
+        clock: SegmentClock,
         moment: float,
-        seconds: Callable[[], float],
     ) -> None:
-        """``giver``: this instance. ``seconds``: of an interval, as long as it is now; ``moment``: when in each it
-        writes, as a part of it.
-        """
+        """``giver``: this instance; ``moment``: as ``moment_of`` returns it."""
         self._store, self._thread_id, self._reply_id, self._giver = store, thread_id, reply_id, giver
         self._metadata = Metadata(causation=position)
         self._waiting: list[tuple[GivenCommand, CommandId]] = []
@@ -87,18 +67,20 @@ class ReplyWriter:
         self._thoughts: list[str] = []
         self._lock = asyncio.Lock()
         self._executed: Executed[ThreadState, ThreadEvent] | None = None
-        self._moment, self._seconds = moment, seconds
+        self._clock, self._moment, self._is_listed = clock, moment, False
         self.is_ending = False
         self.is_abandoned = False
         """Another instance goes on with the reply: nothing more is recorded or published here."""
 
     def begin_at(self, loaded: Loaded[ThreadState]) -> None:
         """Write on from a state of the thread that is known."""
-        self._executed = self._executed or Executed((), loaded.state, loaded.position, loaded.version, loaded.damaged)
+        if self._executed is None:
+            self._know(loaded.state, loaded.position, loaded.version, loaded.damaged)
 
     def add(self, command: GivenCommand) -> None:
         self._cut()
         self._waiting.append((command, CommandId()))
+        self._list()
 
     def abandon(self) -> None:
         self.is_ending = self.is_abandoned = True
@@ -107,30 +89,36 @@ class ReplyWriter:
         """Record text that readers see. ``raw``: the model's own words behind it; None: they are the same."""
         self._text.append(text)
         self._raw.append(text if raw is None else raw)
+        self._list()
 
     def end_call(self, raw: str, end: CallEnd) -> None:
         """Record that a call of the model has ended, and the words of it that no reader sees."""
         self._raw.append(raw)
         self._cut(end)
+        self._list()
 
     def think(self, text: str) -> None:
         """Record the model's reasoning; it is sent to no reader."""
         self._thoughts.append(text)
+        self._list()
 
-    async def run(self) -> None:
-        """Record from time to time what was published, until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            interval = self._seconds()
-            since = (loop.time() - interval * self._moment) % interval
-            await asyncio.sleep(interval - since if since < interval - 0.01 else interval)
-            if self._text or self._thoughts or self._waiting:
-                try:
-                    await asyncio.shield(self.flush())
-                except StoreUnavailable as error:
-                    if type(error) not in PASSING:
-                        raise
-                    log.warning("segments wait for the log", kind=type(error).__name__)
+    async def record(self) -> None:
+        """Record what was published, at this reply's moment; the rest at its next one, also after errors that pass."""
+        try:
+            if not self.is_ending:
+                await self.flush()
+        except StoreUnavailable as error:
+            if type(error) not in PASSING:
+                raise  # it stays listed: the end of the reply tries once more
+            log.warning("segments wait for the log", kind=type(error).__name__)
+        self._is_listed = False
+        self._list()
+
+    def _list(self) -> None:
+        """Have what waits recorded."""
+        if not (self._is_listed or self.is_ending) and (self._text or self._thoughts or self._waiting):
+            self._is_listed = True
+            self._clock.add(self._moment, self.record)
 
     async def flush(self) -> None:
         async with self._lock:
@@ -181,7 +169,7 @@ class ReplyWriter:
 
     async def _execute(self, command: GivenCommand, command_id: CommandId) -> None:
         command, known, self._executed = replace(command, giver=self._giver), self._executed, None
-        self._executed = await execute(
+        executed = await execute(
             self._store,
             THREADS,
             self._thread_id,
@@ -190,3 +178,15 @@ class ReplyWriter:
             known=known,
             command_id=command_id,
         )
+        self._know(executed.state, executed.position, executed.version, executed.damaged)
+
+    def _know(self, state: ThreadState, position: int, version: int, damaged: int) -> None:
+        """Keep the thread to decide on next, without what this reply has found and written so far: no decision on a
+        reply reads that, and each segment would copy all of the text.
+        """
+        if isinstance(state, Thread) and (index := state.index_of(self._reply_id)) is not None:
+            turn = state.turns[index]
+            if turn.reply is not None and (turn.reply.text or turn.reply.sources):
+                lean = replace(turn, reply=replace(turn.reply, text="", sources=()))
+                state = replace(state, turns=state.turns.with_changed(index, lean))
+        self._executed = Executed((), state, position, version, damaged)

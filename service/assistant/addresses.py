@@ -40,9 +40,10 @@ class KnownAddresses:
         self._open = current_path
         self._pages: SiteLinks | None = None
         self._readers: Sequence[str] = ()
-        self._hosts = {domain.lower()} if "." in domain else set()
+        hosts = [domain.lower()] if "." in domain else []
         if current_path.startswith(("http://", "https://")):
-            self._hosts.add(_host_of(current_path))
+            hosts.append(_host_of(current_path))
+        self._hosts = frozenset(hosts)
 
     def know_pages(self, pages: SiteLinks, readers: Sequence[str]) -> None:
         """Allow links to the pages of the site that ``readers``, the groups of the reader, may see."""

@@ -7,7 +7,7 @@ when it ended: the filters then stand where they stood, for they have read the s
 from collections.abc import Sequence
 
 from service.assistant.finding.planning import PLANNED
-from service.assistant.sentence_checks.withheld import CodePart, CodeReader, CodeWithholder
+from service.assistant.sentence_checks.withheld import CodePart, CodeWithholder
 from service.assistant.showing.answer_text import AnswerText
 from service.assistant.showing.joint import Joint
 from service.domain.model import Usage
@@ -30,7 +30,6 @@ class Transcript:
         """``withholder``: None where all code is shown."""
         self._written = written
         self._withholder = withholder
-        self._code = CodeReader()
         self._shown: list[str] = []
         self._words: list[str] = []
         self._joint: Joint | None = None
@@ -83,7 +82,8 @@ class Transcript:
         self._closing = progress.closing
         text = progress.text.removesuffix(self._closing)
         self._shown = [text] if text else []
-        self._code.pass_over(text)
+        if self._withholder is not None:
+            self._withholder.reader.pass_over(text)
         self.begun = "".join(words) if any(word.strip() for word in words) else ""
 
     def begin_call(self) -> None:
@@ -153,9 +153,9 @@ class Transcript:
         """Return what of the text may be shown by now."""
         if self._withholder is None:
             return text
-        parts = self._code.feed(text)
+        parts = self._withholder.reader.feed(text)
         if is_end:
-            parts += self._code.finish()
+            parts += self._withholder.reader.finish()
         if not any(isinstance(part, CodePart) for part in parts):
             return "".join(part for part in parts if isinstance(part, str))
         return await self._withholder.shown(parts)
@@ -163,9 +163,9 @@ class Transcript:
     def _pass_over(self, text: str, *, is_end: bool = False) -> None:
         """Read text that is on record, whatever was shown of it."""
         if self._withholder is not None:
-            self._code.feed(text)
+            self._withholder.reader.feed(text)
             if is_end:
-                self._code.finish()
+                self._withholder.reader.finish()
 
     def _paused(self) -> str:
         held = "" if self._joint is None else self._joint.finish()

@@ -56,12 +56,12 @@ def search_output(hits: Iterable[SearchHit]) -> SearchOutput:
     )  # fmt: skip
 
 
-def new_pages(sources: Iterable[Source], told: set[str]) -> Iterator[tuple[str, str]]:
+def new_pages(sources: Iterable[Source], told: dict[str, None]) -> Iterator[tuple[str, str]]:
     """Yield URL (without anchor) and title of the best pages that are not yet in ``told``, and add them to it."""
     left = MAX_NEW_PAGES
     for source in sources:
         url = source.url.partition("#")[0] or source.url
         if url not in told and left:
             left -= 1
-            told.add(url)
+            told[url] = None
             yield url, source.title

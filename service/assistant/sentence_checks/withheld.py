@@ -213,6 +213,8 @@ class CodeWithholder:
 
     def __init__(self, said: Iterable[str], passages: Callable[[], Sequence[GivenPassage]], question: str) -> None:
         """``passages``: those found so far; ``question``: its language is that of the notes."""
+        self.reader = CodeReader()
+        """Parts the text that the decisions are about."""
         self._given, self._question = passages, question
         self._passages, self._said = Passages(), Passages(is_of_site=False)
         self._to_read = list(said)

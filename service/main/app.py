@@ -58,6 +58,7 @@ from service.web.http.app_keys import (
     INSTANCES,
     JOB_CHANGES,
     JOB_READER,
+    KEEP_ALIVES,
     KEY_REQUIRED,
     LAST_CHECKPOINT,
     LOG_CHECK,
@@ -79,6 +80,7 @@ from service.web.http.app_keys import (
 )
 from service.web.http.entrance import Entrance
 from service.web.http.internal import INTERNAL_ACCESS, InternalAccess
+from service.web.http.live import KeepAlives
 from service.web.http.problems import ERROR_PAGE, MAX_BODY_BYTES
 from service.web.mcp.cancellation import RUNNING_CALLS, RunningCalls
 from service.web.mcp.pages import MODULES as MCP
@@ -86,6 +88,7 @@ from service.web.pages import manual, pull_requests, reference
 from service.web.pages.problem_pages import error_page
 from service.web.pages.pull_request_rights import ACT_BY_LINK
 from service.web.widget.pages import MODULES as WIDGET
+from service.wire import ui_messages
 from service.workers.checkpointing import LastCheckpoint
 from service.workers.log_check import LogCheck
 from service.workers.reproduction import Reproducer
@@ -113,7 +116,7 @@ def build_app(
     app[INDEX_FOLDER], app[MEANING] = runtime.index.path_of, runtime.meaning
     app[JOB_READER] = parts.job_reader
     app[BROADCAST], app[REPLIER], app[INSTANCE] = parts.broadcast, parts.replier, parts.instances.name
-    app[INSTANCES] = parts.instances
+    app[INSTANCES], app[KEEP_ALIVES] = parts.instances, KeepAlives(ui_messages.KEEP_ALIVE)
     app[FOLLOWED_REPLIES] = parts.followed_replies
     app[COUNT_BOUND] = parts.metrics.count_bound
     app[KEY_REQUIRED] = runtime.settings.threads.require_key

@@ -1,6 +1,8 @@
 """Replies to those who read them: slowly, or in another process than the one that gives them."""
 
 import asyncio
+import gc
+import io
 import json
 import os
 import re
@@ -21,8 +23,10 @@ from service.domain.threads.threads import PostMessage, StartThread, digest_of
 from service.projections import all_projections
 from service.streams import THREADS
 from service.web.api.assistant.replies import ReplySubscription, begin_reply, send_data_stream, send_ui_messages
-from service.web.http.app_keys import BROADCAST, CLOSING, FOLLOWED_REPLIES, REPLIER
-from service.web.http.problems import problems
+from service.web.http.app_keys import BROADCAST, CLOSING, FOLLOWED_REPLIES, KEEP_ALIVES, REPLIER
+from service.web.http.live import KeepAlives
+from service.web.http.problems import BODY_SECONDS, problems, read_bytes
+from service.wire.ui_messages import KEEP_ALIVE
 from service.workers.followed_replies import FollowedReplies
 from service.workers.replies.broadcast import Broadcast, Topic
 from service.workers.replies.replier import Replier
@@ -69,6 +73,7 @@ async def app(tmp_path):
         context = ReplyContext(None, FakeSearchIndex())
         app[REPLIER] = Replier(store, views, Broadcast(), context, instance="here", is_alive=lambda _: True)
         app[HEARD] = ReplySubscription("t", "r", None)
+        app[KEEP_ALIVES] = KeepAlives(KEEP_ALIVE)
         app.router.add_get("/2", as_ui_messages)
         app.router.add_get("/1", as_data_stream)
         yield app
@@ -216,6 +221,86 @@ async def test_every_character_comes_once_however_it_is_sent(app, aiohttp_client
         lines = (await old.read()).decode().split("\n")
     assert text_of(chunks(told.decode())) == "".join(words)
     assert "".join(json.loads(line[2:]) for line in lines if line.startswith("0:")) == "".join(words)
+
+
+async def test_readers_of_silent_reply_get_keep_alives(app, aiohttp_client):
+    topic = Topic()
+    app[HEARD], app[KEEP_ALIVES] = ReplySubscription("t", "r", topic), KeepAlives(KEEP_ALIVE, seconds=0.06)
+    client = await aiohttp_client(app)
+    topic.publish(ReplyOpened("t", "r"))
+    topic.publish(TextDelta("Run "))
+    async with asyncio.timeout(60), client.get("/2") as one, client.get("/2") as other:
+        told = [await reader.content.readuntil(b"Run ") for reader in (one, other)]
+        for place, reader in enumerate((one, other)):
+            for _ in range(3):
+                told[place] += await reader.content.readuntil(KEEP_ALIVE)
+        topic.publish(TextDelta("it."))
+        topic.publish(ReplyDone("Run it.", (), "answered", "m", Usage()))
+        topic.close()
+        told = [before + await reader.read() for before, reader in zip(told, (one, other), strict=True)]
+    for text in told:
+        assert text_of(chunks(text.decode())) == "Run it."
+        assert text.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux alone has it")
+async def test_reader_is_cut_when_nothing_is_acknowledged(app, aiohttp_client):
+    """Only while a reply is sent: the next answer on the connection has the system's own time."""
+    topic, connections = Topic(), []
+
+    @web.middleware
+    async def remember(request, handler):
+        connections.append(request.transport.get_extra_info("socket"))
+        return await handler(request)
+
+    def seconds():
+        return connections[-1].getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) // 1000
+
+    app[HEARD] = ReplySubscription("t", "r", topic)
+    app.middlewares.append(remember)
+    app.router.add_get("/after", as_short_answer)
+    client = await aiohttp_client(app)
+    topic.publish(ReplyOpened("t", "r"))
+    async with client.get("/2") as response:
+        await response.content.readuntil(b"start")
+        assert seconds() == 120
+        topic.publish(ReplyDone("", (), "answered", "m", Usage()))
+        topic.close()
+        await response.read()
+    async with client.get("/after") as response:
+        assert await response.text() == "after"
+    assert seconds() == 0
+    assert len({connection.fileno() for connection in connections}) == 1
+
+
+async def as_short_answer(_request):
+    return web.Response(text="after")
+
+
+@pytest.mark.parametrize("path", ["/1", "/2"])
+async def test_question_is_not_kept_while_it_is_answered(app, aiohttp_client, path):
+    topic = Topic()
+
+    async def asked(request):
+        await read_bytes(request)
+        return await (as_ui_messages if path == "/2" else as_data_stream)(request)
+
+    app[HEARD], app[BODY_SECONDS] = ReplySubscription("t", "r", topic), 60.0
+    app.router.add_post("/ask", asked)
+    client = await aiohttp_client(app)
+    topic.publish(ReplyOpened("t", "r"))
+    topic.publish(TextDelta("Run "))
+    tracemalloc.start()
+    async with client.post("/ask", data=io.BytesIO(bytes(900_000))) as response:
+        await response.content.readuntil(b"Run ")
+        await asyncio.sleep(0)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        topic.publish(ReplyDone("", (), "answered", "m", Usage()))
+        topic.close()
+        await response.read()
+    assert kept < 900_000
 
 
 async def test_many_idle_readers_cost_little_and_delay_no_one(app, aiohttp_client):

@@ -25,6 +25,7 @@ from service.queries.readers.gaps import GapReader
 from service.runtime.settings.settings_shown import ShownSettings
 from service.runtime.uploads import Uploads
 from service.views.projects import ProjectView
+from service.web.http.live import KeepAlives
 from service.workers.checkpointing import LastCheckpoint
 from service.workers.followed_replies import FollowedReplies
 from service.workers.indexing.site_reports import SiteReports
@@ -44,6 +45,8 @@ INDEX: web.AppKey[SearchIndex] = web.AppKey("INDEX")
 MODELS: web.AppKey[Models] = web.AppKey("MODELS")
 BROADCAST: web.AppKey[Broadcast[ReplyEvent]] = web.AppKey("BROADCAST")
 REPLIER: web.AppKey[Replier] = web.AppKey("REPLIER")
+KEEP_ALIVES: web.AppKey[KeepAlives] = web.AppKey("KEEP_ALIVES")
+"""Keeps the answers that are streams of UI messages alive."""
 FOLLOWED_REPLIES: web.AppKey[FollowedReplies] = web.AppKey("FOLLOWED_REPLIES")
 """The replies that other processes give."""
 DOCS_SOURCE: web.AppKey[DocsSource] = web.AppKey("DOCS_SOURCE")

@@ -339,6 +339,11 @@ async def read_bytes(request: web.Request) -> bytes:
     return await asyncio.to_thread(unpacked, coding, body, MAX_BODY_BYTES) if coding else body
 
 
+def forget_body(request: web.Request) -> None:
+    """Free the memory of the body that was read: aiohttp keeps it for as long as the request is answered."""
+    request._read_bytes = None
+
+
 def decoded_at(place: str, raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """A part of the body as the given type; ``place`` is its JSON path. Raises Invalid, as ``read_body``."""
     try:

@@ -6,7 +6,6 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
 from aiohttp import web
-from aiohttp_sse import EventSourceResponse
 from msgspec import Struct
 
 from service.commands.threads import PostedMessage
@@ -14,8 +13,9 @@ from service.domain.threads.replies import INTERRUPTED, ReplyBroken, ReplyDone, 
 from service.domain.threads.threads import PostMessage
 from service.ports.direct_reader import DirectReader
 from service.web.http.access.revocation import KEY_REVOKED, SENTENCE, KeyRevoked, revocation_of
-from service.web.http.app_keys import BROADCAST, FOLLOWED_REPLIES, REPLIER
+from service.web.http.app_keys import BROADCAST, FOLLOWED_REPLIES, KEEP_ALIVES, REPLIER
 from service.web.http.live import with_keep_alives, write_now
+from service.web.http.problems import forget_body
 from service.wire import checks, data_stream, ui_messages
 from service.workers.replies.broadcast import Topic
 
@@ -96,16 +96,17 @@ async def events_of(request: web.Request, reply: ReplySubscription) -> AsyncGene
 async def send_ui_messages(request: web.Request, reply: ReplySubscription, *, plain: bool) -> web.StreamResponse:
     """Answer with server-sent events; ``plain``: as ``ui_messages.is_plain_reader`` says."""
     encoder = ui_messages.UiMessageEncoder(plain=plain, has_checks=checks.FEATURE in reply.features)
-    response = EventSourceResponse(sep="\n", allow_all_methods=True)
-    response.headers.update({**ui_messages.HEADERS, **_headers_of(reply)})
+    response = web.StreamResponse(headers={**ui_messages.HEADERS, **_headers_of(reply), "Connection": "keep-alive"})
     with suppress(KeyRevoked):
         async with _reading(request, reply) as topic:  # leaving by the exception, the reader has lost the rest
             await response.prepare(request)
+            forget_body(request)
             direct = DirectWriter(request, response, encoder.encode)
-            async with response, aclosing(_batches(request, reply, topic, direct)) as batches:
-                async for events in batches:
-                    await _send(response, [piece for event in events for piece in encoder.encode(event)])
-                    del events  # the result of a search is large, and the next event may be long in coming
+            with request.app[KEEP_ALIVES].of(request, response):
+                async with aclosing(_batches(request, reply, topic, direct)) as batches:
+                    async for events in batches:
+                        await _send(response, [piece for event in events for piece in encoder.encode(event)])
+                        del events  # the result of a search is large, and the next event may be long in coming
             await _note_end(request, reply)
     return response
 
@@ -119,6 +120,7 @@ async def send_data_stream(
     with suppress(KeyRevoked):
         async with _reading(request, reply) as topic:
             await response.prepare(request)
+            forget_body(request)
             direct, seen = DirectWriter(request, response, encoder.encode), 0
             async with aclosing(_batches(request, reply, topic, direct)) as batches:
                 async for events in with_keep_alives(batches):

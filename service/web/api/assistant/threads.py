@@ -199,6 +199,7 @@ async def send_answer(request: web.Request, project: ProjectView) -> web.StreamR
     body = await read_body(request, ThreadBody, mends_text=True)
     reply = await _post(request, project, body, api_version=2)
     has_trigger = isinstance(body.trigger, str)
+    del body  # it holds all of the client's chat, and the answer may take minutes
     plain = ui_messages.is_plain_reader(request.headers.get("User-Agent", ""), body_has_trigger=has_trigger)
     return await send_ui_messages(request, reply, plain=plain)
 
@@ -229,6 +230,7 @@ async def post_message_v1(request: web.Request) -> web.StreamResponse:
     project = await site_for(request)
     body = await read_body(request, ThreadBody, mends_text=True)
     reply = await _post(request, project, body, api_version=1)
+    del body  # as above
     successor = deprecated(f"/discovery/v2/assistant/{project.domain}/message")
     return await send_data_stream(request, reply, headers=successor)
 

@@ -22,6 +22,9 @@ MAX_CUTS = 2
 MAX_EMPTY_CALLS = 2
 """Calls that end without a word; behind the first one the model is asked once more."""
 
+MAX_PIECES = 64
+"""Pieces of a text that are kept apart: in single words it takes ten times the memory."""
+
 Given = Sequence[TextDelta | Thought | CallEnded]
 
 
@@ -36,6 +39,7 @@ class Transcript:
         self._cuts = 0
         self._empty_calls = 0
         self._shown_before = 0
+        """Characters that readers were sent before the call."""
         self._closing = ""
         self.begun = ""
         """The words that the next call is to continue; empty when it begins a text of its own."""
@@ -89,7 +93,7 @@ class Transcript:
     def begin_call(self) -> None:
         self._words = [self.begun] if self.begun else []
         self._joint = Joint(self.begun) if self.begun else None
-        self._shown_before = len(self._shown)
+        self._shown_before = len(self.text)
 
     @property
     def shows_all_code(self) -> bool:
@@ -132,7 +136,7 @@ class Transcript:
             return "content_filter"
         if end.reason == "length" and self.said.strip():
             return "length"
-        is_silent = len(self._shown) == self._shown_before and not self.begun
+        is_silent = len(self.text) == self._shown_before and not self.begun
         says_nothing = is_silent and not self._written.says_unanswered and not self._written.cited
         return "empty" if says_nothing else "stop"
 
@@ -196,7 +200,13 @@ class Transcript:
             events.append(Thought(thought))
         if shown:
             raw = self._written.take_raw()
-            self._words.append(raw)
-            self._shown.append(shown)
+            _add(self._words, raw)
+            _add(self._shown, shown)
             events.append(TextDelta(shown, None if raw == shown else raw))
         return events
+
+
+def _add(pieces: list[str], piece: str) -> None:
+    pieces.append(piece)
+    if len(pieces) >= MAX_PIECES:
+        pieces[:] = ["".join(pieces)]

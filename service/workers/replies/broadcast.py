@@ -29,7 +29,7 @@ MAX_EVENTS = 250_000
 
 PACK_SECONDS = 10.0
 """A reply that takes a few seconds is never packed."""
-PACK_EVENTS = 64
+PACK_EVENTS = 16
 """From this number on, text that is not packed yet is packed as well: a long answer takes 100 kB in single pieces."""
 MAX_PACKED = 5_000
 """Events of one topic that are packed, its first: with all, the event loop would be held up for as much as 0.2 s, and

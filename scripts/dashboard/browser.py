@@ -117,7 +117,7 @@ def key_seconds(browser: Any, url: str, login: Callable[[], str]) -> float:
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Copied the key").wait_for()
     assert page.evaluate("() => navigator.clipboard.readText()").startswith("docsmith_")
-    _go_to(page, "Copy")
+    _go_to(page, "Copy List the jobs")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Copied").nth(1).wait_for()
     command = page.evaluate("() => navigator.clipboard.readText()")

@@ -119,7 +119,7 @@ def key_seconds(browser: Any, url: str, login: Callable[[], str]) -> float:
     assert page.evaluate("() => navigator.clipboard.readText()").startswith("docsmith_")
     _go_to(page, "Copy List the jobs")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Copied").nth(1).wait_for()
+    page.get_by_role("button", name="Copied List the jobs").wait_for()
     command = page.evaluate("() => navigator.clipboard.readText()")
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=True)
     assert isinstance(json.loads(done.stdout)["jobs"], list), done.stdout

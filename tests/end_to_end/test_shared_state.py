@@ -39,8 +39,8 @@ def pair(tmp_path_factory):
 def until_joined(pair, url):
     """Wait until an instance knows the other one, and has the index: both take some seconds from its start."""
     ends = time.monotonic() + PATIENCE_SECONDS
-    llms = urllib.request.Request(f"{url}/sites/{pair.domain}/llms.txt", headers=pair.assistant)
-    while "docsmith_instances 2.0" not in fetched(f"{url}/metrics") or not fetched(llms):
+    search = urllib.request.Request(f"{url}/v2/sites/{pair.domain}/search?query=retry", headers=pair.admin)
+    while "docsmith_instances 2.0" not in fetched(f"{url}/metrics") or not fetched(search):
         assert time.monotonic() < ends, pair.log()
         time.sleep(0.1)
 

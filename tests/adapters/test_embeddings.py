@@ -103,6 +103,7 @@ async def test_limited_rate_says_when_to_come_back(server, model):
     with pytest.raises(Unavailable) as caught:
         await model.embed(["one"], timeout_seconds=60)
     assert caught.value.retry_after_seconds == 7
+    assert len(server.asked) == 1  # who asks waits, not a retry of its own within the deadline
 
 
 async def test_server_that_hangs_ends_at_the_deadline(server, model):

@@ -145,6 +145,7 @@ def _tame(litellm: Any) -> Library:
     litellm.disable_streaming_logging = True
     litellm.disable_hf_tokenizer_download = True  # else a Llama's tokens are counted by a tokenizer from the network
     litellm.num_retries = 0
+    litellm.DEFAULT_MAX_RETRIES = 0  # what a call for vectors uses in place of its own 0
     for name in ("callbacks", "input_callback", "success_callback", "failure_callback", "service_callback"):
         setattr(litellm, name, [])
     _silence()  # again: the import has given its loggers handlers

@@ -1,4 +1,4 @@
-"""What three instances work with: a model provider and two code hosts, which count what reaches them.
+"""The servers that three instances work with: a model provider and two code hosts, which count what reaches them.
 
 The provider and Gitea with its git server are in a thread of this process, which outlives every fault. The embedded
 code host is files of the home.

@@ -16,7 +16,7 @@ const assistant = createAssistant({
   endpoints: { message: `${address}/message`, search: `${address}/search`, feedback: `${address}/feedback` },
 });
 
-/** Conversations that the tab keeps are those of whoever signed in last: another person who uses it gets none of them. */
+/** Drop the conversations that the tab keeps where another person is signed in than the one who had them. */
 function forgetOthers() {
   const { reader } = page.dataset;
   try {

@@ -1,4 +1,4 @@
-"""Short names for what a script of the widget declares and no other code can name.
+"""Short names for the declarations of a widget's script that no other code can name.
 
 Without a parser, so only where the text alone shows that a word is a variable: one that is anywhere a property, a key,
 a member of a class or within a template keeps its name everywhere in its module.
@@ -18,7 +18,7 @@ LITERAL = (
 
 _PRIVATE = re.compile(r"\bthis\.#(\w+)")
 _DECLARED = re.compile(r"^(?:(?:async )?function|class|const|let) (?:(\w+)|\[([\w, ]+)\])", re.MULTILINE)
-"""What is declared at the margin; in braces there are imports."""
+"""A declaration at the margin; in braces there are imports."""
 _WORD = re.compile(r"(?<![\w$#])[\w$]+")
 _TOKEN = re.compile(rf"(?P<comment>{COMMENT})|(?P<literal>{LITERAL})|#?[\w$]+|\.\.\.|\S", re.DOTALL)
 _CLOSES = {")": "(", "]": "[", "}": "{"}

@@ -36,6 +36,7 @@ from scripts.bench_widget import FLAGS
 from scripts.dashboard import browser as browsing
 from scripts.dashboard.filled_log import Sizes, add_long_job, fill
 from scripts.dashboard.pages import live_pages, page_costs, page_text, paths, shares, sign_in
+from tests.service_process import AWAY
 
 MOST_PAGE_MS, MOST_LIVE_MB, MOST_STEP_MS, MOST_OPENING_SECONDS, MOST_KEY_SECONDS = 50, 100, 250, 1, 60
 FRAMES = 0.95
@@ -55,15 +56,6 @@ A failed job is tried again.
 Set `retryDelaySecs` to the number of seconds between two tries. The default is 30.
 """
 """A page that answers the question, so that there is a source to show."""
-AWAY = {
-    "DOCSMITH_AGENT__MODEL": "builtin",
-    "DOCSMITH_ASSISTANT__MODEL": "builtin",
-    "DOCSMITH_MODELS__AWAY__MODEL": "openai/gpt-5.2",
-    "DOCSMITH_MODELS__AWAY__API_BASE": "http://127.0.0.1:1/v1",
-    "DOCSMITH_MODELS__AWAY__API_KEY_ENV": "AWAY_KEY",
-    "AWAY_KEY": "sk-away",
-}
-"""A model whose provider is out of reach: a job that names it waits, and its page is live."""
 
 
 class Ground:

@@ -31,6 +31,15 @@ FOREIGN = re.compile(r"DOCSMITH_|OTEL_|NOTIFY_SOCKET|WATCHDOG_|.*_API_KEY$")
 """Variables of whoever runs the tests that would make the service another one."""
 PROGRAM = [str(Path(BINARY).resolve())] if BINARY else [sys.executable, "-m", "service"]
 
+AWAY = {
+    "DOCSMITH_AGENT__MODEL": "builtin",
+    "DOCSMITH_ASSISTANT__MODEL": "builtin",
+    "DOCSMITH_MODELS__AWAY__MODEL": "openai/gpt-5.2",
+    "DOCSMITH_MODELS__AWAY__API_BASE": "http://127.0.0.1:1/v1",
+    "DOCSMITH_MODELS__AWAY__API_KEY_ENV": "AWAY_KEY",
+    "AWAY_KEY": "sk-away",
+}
+"""A model whose provider is out of reach: a job that names it waits."""
 DOCS = {
     "docs.json": json.dumps(
         {"name": "Kite", "navigation": {"groups": [{"group": "Start", "pages": ["index", "install", "retry"]}]}}

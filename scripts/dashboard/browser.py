@@ -8,10 +8,10 @@ from statistics import median
 from typing import Any
 
 from scripts.dashboard.pages import COOKIE
+from tests.dashboard.keyboard import create_key
 
 OPENINGS = 5
 SCROLLS, SCROLLED_MS = 3, 2_000
-MOST_TABS = 60
 SIZE = {"width": 1280, "height": 900}
 SHOWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SCROLL = """(forMs) => new Promise((done) => {
@@ -36,11 +36,6 @@ WATCH = """() => {
     }
   };
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true, characterData: true });
-}"""
-FOCUSED = """() => {
-  const one = document.activeElement;
-  const label = one.labels?.[0] ?? one;
-  return (one.getAttribute("aria-label") ?? label.textContent).replace(/\\s+/g, " ").trim();
 }"""
 
 
@@ -103,41 +98,10 @@ def key_seconds(browser: Any, url: str, login: Callable[[], str]) -> float:
     page = signed_in(browser, url)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     began = time.perf_counter()
-    page.goto(login())
-    page.get_by_text("Your link is ready.").wait_for()
-    with page.expect_navigation(url="**/dashboard/*"):
-        page.keyboard.press("Enter")  # the button has the focus
-    _follow(page, "Keys", "**/keys")
-    _follow(page, "Create an admin key", "**/keys/new")
-    _go_to(page, "Name")
-    page.keyboard.type("Terminal")
-    with page.expect_navigation(url="**/keys"):
-        page.keyboard.press("Enter")
-    _go_to(page, "Copy the key")
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Copied the key").wait_for()
-    assert page.evaluate("() => navigator.clipboard.readText()").startswith("docsmith_")
-    _go_to(page, "Copy List the jobs")
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Copied List the jobs").wait_for()
-    command = page.evaluate("() => navigator.clipboard.readText()")
+    key, command = create_key(page, login())
+    assert key.startswith("docsmith_")
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=True)
     assert isinstance(json.loads(done.stdout)["jobs"], list), done.stdout
     elapsed = time.perf_counter() - began
     page.context.close()
     return elapsed
-
-
-def _go_to(page: Any, name: str) -> None:
-    """Press Tab until something that begins with this name has the focus."""
-    for _ in range(MOST_TABS):
-        page.keyboard.press("Tab")
-        if page.evaluate(FOCUSED).startswith(name):
-            return
-    raise AssertionError(f"{name} is not reached by {MOST_TABS} presses of Tab")
-
-
-def _follow(page: Any, name: str, url: str) -> None:
-    _go_to(page, name)
-    with page.expect_navigation(url=url):
-        page.keyboard.press("Enter")

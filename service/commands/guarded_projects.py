@@ -200,8 +200,10 @@ class GuardedProjects:
         async with self._kept(edit.token or "", *(one.token for one in named)) as (token_id, *of_contexts):
             if token_id:
                 # With the addresses that it was entered for: someone else may change them meanwhile.
-                change = replace(change, repository=repository, api_url=api_url, token_id=token_id)
-                change = replace(change, git_token_env="", github_app_id="", github_app_key_env="")
+                change = replace(
+                    change, repository=repository, api_url=api_url, token_id=token_id, git_token_env="",
+                    github_app_id="", github_app_key_env="",
+                )  # fmt: skip
             if edit.contexts is not None:
                 change = replace(change, contexts=self._contexts(named, of_contexts, before.contexts))
             done = await change_project(self.store, self.docs, self.code_hosts, project_id, change, metadata)

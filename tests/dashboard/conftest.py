@@ -24,19 +24,10 @@ from service.commands.organizations import create_organization
 from service.main.folder import open_for_command
 from service.runtime.settings.settings import Settings
 from tests.dashboard.browsing import axe, browsing, page  # noqa: F401  (fixtures)
-from tests.service_process import Service, service_in, write_docs
+from tests.service_process import AWAY, Service, service_in, write_docs
 
 COOKIE = "__Host-docsmith"
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
-AWAY = {
-    "DOCSMITH_AGENT__MODEL": "builtin",
-    "DOCSMITH_ASSISTANT__MODEL": "builtin",
-    "DOCSMITH_MODELS__AWAY__MODEL": "openai/gpt-5.2",
-    "DOCSMITH_MODELS__AWAY__API_BASE": "http://127.0.0.1:1/v1",
-    "DOCSMITH_MODELS__AWAY__API_KEY_ENV": "AWAY_KEY",
-    "AWAY_KEY": "sk-away",
-}
-"""A model whose provider is out of reach: a job that names it waits."""
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 

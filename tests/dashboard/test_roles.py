@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dashboard.conftest import AWAY, COOKIE, browser, people_of, post_form
+from tests.dashboard.conftest import COOKIE, browser, people_of, post_form
 from tests.dashboard.entities import opened_pull_request
 from tests.dashboard.served import (
     ANYONE,
@@ -18,7 +18,7 @@ from tests.dashboard.served import (
     filled,
     served,
 )
-from tests.service_process import service_in, write_docs
+from tests.service_process import AWAY, service_in, write_docs
 
 PROMPT = 'Append "Kites are decided on." to index.md'
 JSON = {"Accept": "application/json"}

@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
+from service.web.http.answers.security_headers import IS_HTTPS
+from service.web.http.app_keys import DATA
+from service.web.http.entrance import Entrance
+from service.web.widget import scripts
 from tests.dashboard.browsing import CHROMIUM, FLAGS, SIZES, TIMEOUT_MS, WATCH, axe  # noqa: F401  (a fixture)
 from tests.end_to_end.scripted import scripted_service
 from tests.fakes.provider import ScriptedProvider
@@ -192,3 +197,13 @@ def expected_errors(opened: Opened) -> Iterator[list[str]]:
     found = opened.errors  # type: ignore[attr-defined]
     yield found
     found.clear()
+
+
+@pytest.fixture
+async def client(tmp_path):
+    """The widget's files alone, as they are sent; those of earlier versions are in ``tmp_path``."""
+    app = web.Application(middlewares=[Entrance().enter])
+    app[IS_HTTPS], app[DATA] = False, tmp_path
+    app.add_routes(scripts.routes)
+    async with TestClient(TestServer(app), auto_decompress=False) as client:
+        yield client

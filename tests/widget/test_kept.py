@@ -4,12 +4,7 @@ import gzip
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 
-from service.web.http.answers.security_headers import IS_HTTPS
-from service.web.http.app_keys import DATA
-from service.web.http.entrance import Entrance
 from service.web.widget import scripts
 from service.web.widget.bundle import widget
 from service.web.widget.kept import MAX_AGE, MAX_VERSIONS, keep_files
@@ -22,15 +17,6 @@ DAY = timedelta(days=1)
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / scripts.FOLDER
-
-
-@pytest.fixture
-async def client(tmp_path):
-    app = web.Application(middlewares=[Entrance().enter])
-    app[IS_HTTPS], app[DATA] = False, tmp_path
-    app.add_routes(scripts.routes)
-    async with TestClient(TestServer(app), auto_decompress=False) as client:
-        yield client
 
 
 def kept(folder):

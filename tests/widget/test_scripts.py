@@ -7,26 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 
-from service.web.http.answers.security_headers import IS_HTTPS
-from service.web.http.app_keys import DATA
-from service.web.http.entrance import Entrance
-from service.web.widget import scripts
 from service.web.widget.bundle import HIGHLIGHT, MARKDOWN, PROOF, SEARCH, widget
 
 MAX_LOADER, MAX_PANEL, MAX_ALL = 3_000, 20_000, 35_000
 """Bytes on the wire. All: the loader, the panel and what it loads later, in the language that takes the most."""
-
-
-@pytest.fixture
-async def client(tmp_path):
-    app = web.Application(middlewares=[Entrance().enter])
-    app[IS_HTTPS], app[DATA] = False, tmp_path
-    app.add_routes(scripts.routes)
-    async with TestClient(TestServer(app), auto_decompress=False) as client:
-        yield client
 
 
 def named(panel, key):

@@ -77,3 +77,16 @@ def test_answers_are_marked_up_after_a_lost_request(opened, provider):
     page.locator("ask-docs .prose").nth(2).locator("code span").first.wait_for()
     assert [len(asked) for asked in lost] == [2, 2]
     assert page.locator("head script").count() == 0
+
+
+def test_answer_can_be_read_before_its_marks_are_drawn(opened, provider):
+    provider.will_reply("Run it, **then wait**.")
+    page = opened()
+    held = []
+    page.route(f"**/widget/{file_of(MARKDOWN)}.js*", lambda route: held.append(route))
+    ask(page)
+    found = answer(page)
+    assert "Run it, **then wait**." in found.inner_text()
+    held[0].continue_()
+    found.locator("strong").wait_for()
+    assert found.locator(".prose").inner_text() == "Run it, then wait."

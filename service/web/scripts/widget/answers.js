@@ -30,12 +30,12 @@ export class ReplyView {
     this.text = make("div", { class: "prose", dir: "auto" });
     this.rest = make("div", { class: "rest" });
     this.element = make("article", { class: "reply", ariaLabel: t("answer") }, this.text, this.rest);
-    this.markdown = { update: () => {} };
+    this.markdown = { update: (text) => { this.text.textContent = text; } }; // its marks are shown until the module is there
     loadModule(panel.server, FILES.markdown).then(({ createMarkdown }) => {
+      this.text.replaceChildren();
       this.markdown = createMarkdown(this.text, { link: panel.link, code: (code) => this.#decorate(code) });
-    }, () => {
-      this.markdown = { update: (text) => { this.text.textContent = text; } }; // its marks are shown
-    }).then(() => this.markdown.update(this.#shown.reply?.text ?? ""));
+      this.markdown.update(this.#shown.reply?.text ?? "");
+    }, () => {}); // or stay, if it cannot be loaded
   }
 
   /** Colour a code block, and add a button that copies it; what colours is loaded with the first block. */

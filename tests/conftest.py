@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,10 @@ from service.main.process.children import preload_children
 settings.register_profile("unhurried", settings.default, deadline=None)
 settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=30)
 preload_children()
+
+TESTS = Path(__file__).parent
+SLOW_FOLDERS = {"agents", "cli", "clients", "end_to_end", "github"}
+"""Their tests start the program, or that of a client, many times: among the quick ones only where they are named."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,10 +43,12 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Properties are tested both times: with few examples among the quick tests, with many among the slow ones."""
-    slow = config.getoption("--slow")
+    slow, is_named = config.getoption("--slow"), config.args_source is config.ArgsSource.ARGS
     kept, others = [], []
     for item in items:
         is_slow = item.get_closest_marker("slow") is not None
+        if not is_slow and (slow or not is_named):
+            is_slow = item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS
         is_property = hasattr(getattr(item, "obj", None), "hypothesis")
         (kept if is_slow == slow or (slow and is_property) else others).append(item)
     if others:

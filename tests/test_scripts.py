@@ -181,6 +181,7 @@ def test_scripts_can_be_run(script):
 # The package
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_the_manual_and_the_templates(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
@@ -204,6 +205,7 @@ def test_a_wheel_holds_the_manual_and_the_templates(tmp_path):
 # The README
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 def test_first_five_minutes_work_as_in_the_readme(tmp_path):
     section = (ROOT / "README.md").read_text().split("## Five minutes")[1].split("\n## ")[0]
@@ -307,6 +309,7 @@ def test_a_repository_whose_branch_is_not_main_is_shown_too(program, tmp_path):
     assert pull_requests(out) == {"1"}
 
 
+@pytest.mark.slow
 def test_the_demo_keeps_serving_and_its_commands_can_be_pasted(program):
     process = program("demo", "--port", "0")
     out = ""

@@ -537,6 +537,7 @@ SITE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

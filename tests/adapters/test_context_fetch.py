@@ -48,6 +48,7 @@ def source_of(repository, **more):
     return Source("p1", str(repository), "", "", "github", context="code", **more)
 
 
+@pytest.mark.slow
 async def test_default_branch_is_fetched_and_followed(code, docs):
     source = source_of(code.folder)
     first = await docs.fetch(source)

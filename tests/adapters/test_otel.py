@@ -18,6 +18,8 @@ from service.adapters.tracing.traced import is_wanted
 from service.domain.errors import Invalid
 from tests.fakes.collector import attributes_of, collecting
 
+pytestmark = pytest.mark.slow
+
 SERVICE = Path(__file__).parent.parent.parent / "service"
 SAYS_SO = """
 import service.adapters.tracing.traced as traced

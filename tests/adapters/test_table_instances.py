@@ -16,6 +16,8 @@ from service.ports.shared.instances import LEASE_SECONDS, RENEW_SECONDS, Peer
 from tests.contracts.instances import InstancesContract
 from tests.eventstore.backends import addresses
 
+pytestmark = pytest.mark.slow
+
 VERSION = "1.0"
 
 

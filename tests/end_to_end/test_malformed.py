@@ -18,8 +18,8 @@ async def test_malformed_requests_never_cause_a_server_error(tmp_path):
     with service_in(tmp_path, UNLIMITED | QUICK) as service:
         await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"))
         await asyncio.to_thread(service.start)
-        counts, wrong = await send_malformed(service, number=300, seed=1)
+        counts, wrong = await send_malformed(service, number=200, seed=1)
         assert not wrong, (counts, wrong[0][:500])
-        assert sum(counts.values()) >= 300
-        assert counts["400"] > 30
+        assert sum(counts.values()) >= 200
+        assert counts["400"] > 20
         assert "unhandled" not in service.log()

@@ -20,6 +20,8 @@ from eventstore.postgres.postgres_store import PostgresEventStore
 from tests.eventstore.cluster import new_cluster, started_cluster
 from tests.eventstore.shapes import COUNTER, Counted, Refused, noted, take
 
+pytestmark = pytest.mark.slow
+
 CUT = (
     "ALTER TABLE events DISABLE TRIGGER events_stay",
     "DELETE FROM events WHERE position > 2",

@@ -14,6 +14,8 @@ from tests.eventstore.pooler import started_pooler
 from tests.eventstore.shapes import noted, take
 from tests.eventstore.test_postgres_away import CUT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server():

@@ -29,6 +29,8 @@ from tests.eventstore.backends import BACKENDS, addresses
 from tests.eventstore.cluster import started_cluster
 from tests.eventstore.shapes import noted, take
 
+pytestmark = pytest.mark.slow
+
 IN_TRANSACTION = "state = 'idle in transaction'"
 
 

@@ -19,6 +19,8 @@ from tests.eventstore.cluster import new_cluster
 from tests.eventstore.shapes import noted
 from tests.service_process import free_port
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "hunter2/%?"
 
 

@@ -17,6 +17,8 @@ from eventstore.postgres.wrapping.wrapping_keys import WrappingKeys
 from tests.eventstore.cluster import new_cluster, started_cluster
 from tests.eventstore.shapes import noted
 
+pytestmark = pytest.mark.slow
+
 NAMES = {"owner": "app_owner", "service": "app", "reader": "app_reader", "schema": "public"}
 
 

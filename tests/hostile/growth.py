@@ -42,7 +42,12 @@ def seconds(work: Callable[[T], object], on: T, *, most: float = MOST_SECONDS) -
 
 
 def growth(
-    work: Callable[[T], object], sized: Callable[[int], T], *, first: int = 1000, largest: int = LARGEST
+    work: Callable[[T], object],
+    sized: Callable[[int], T],
+    *,
+    first: int = 1000,
+    largest: int = LARGEST,
+    most: float = MOST_SECONDS,
 ) -> float:
     """By how much more time twice the size takes, where the smaller one takes at least ``LEAST_SECONDS``: the median of
     five where the first is not clearly linear. 1 for what is quicker than that at the largest size.
@@ -53,11 +58,12 @@ def growth(
     size, worst = first, 1.0
     while size <= largest or (worst > MOST_GROWTH and size <= 8 * largest):
         one = sized(size)
-        if seconds(work, one) >= LEAST_SECONDS:
+        if seconds(work, one, most=most) >= LEAST_SECONDS:
             two = sized(2 * size)
-            found = [seconds(work, two) / max(seconds(work, one), 1e-9)]
+            found = [seconds(work, two, most=most) / max(seconds(work, one, most=most), 1e-9)]
             while found[0] > CLEARLY_LINEAR and len(found) < 5 and sum(each <= MOST_GROWTH for each in found) < 3:
-                found.append(seconds(work, two) / max(seconds(work, one), 1e-9))  # three of five decide
+                # three of five decide
+                found.append(seconds(work, two, most=most) / max(seconds(work, one, most=most), 1e-9))
             worst = statistics.median(found)
             if worst <= MOST_GROWTH:
                 return worst

@@ -60,7 +60,7 @@ def test_page_is_first_by_its_own_title(titles: list[str]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(st.lists(TITLES, min_size=250, max_size=250, unique_by=_folded))
 def test_page_is_first_by_its_own_title_of_many(titles: list[str]) -> None:
     with TemporaryDirectory() as folder:

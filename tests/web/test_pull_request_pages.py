@@ -536,6 +536,7 @@ async def open_page(browser, url, *, width, scheme="light"):
     return page, wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_a_person_reads_and_merges_in_a_browser(browser, aiohttp_server, app, hosted, tmp_path, width, scheme):
@@ -556,6 +557,7 @@ async def test_a_person_reads_and_merges_in_a_browser(browser, aiohttp_server, a
     assert wrong == []
 
 
+@pytest.mark.slow
 async def test_the_longest_line_wraps_on_a_phone(browser, aiohttp_server, app, hosted):
     name, line = "x" * 200 + ".md", DiffLine("added", "x" * MAX_SHOWN_LINE, is_cut=True)
     hosted.change(files=[Diffed(name, name, "added", [DiffHunk(0, 1, [line])], 1, 0)])

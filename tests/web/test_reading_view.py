@@ -123,6 +123,7 @@ async def test_pull_request_of_no_job_has_no_steps(client):  # noqa: F811
     await text_of(client, f"{ADDRESS}/job", status=404)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "is_beside"), [(1200, True), (420, False)])
 async def test_sides_are_beside_each_other_where_there_is_space(
     browser, aiohttp_server, app, reading, width, is_beside  # noqa: F811

@@ -303,6 +303,7 @@ async def test_question_is_not_kept_while_it_is_answered(app, aiohttp_client, pa
     assert kept < 900_000
 
 
+@pytest.mark.slow
 async def test_many_idle_readers_cost_little_and_delay_no_one(app, aiohttp_client):
     """Each is behind in the same topic; what waits for one of them is bounded by what its connection takes."""
     deltas, piece = 800_000 // SLOW_READERS, "@" * 50

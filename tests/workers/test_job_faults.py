@@ -181,6 +181,7 @@ def in_rotation(requests):
     return [(number % requests, FAULTS[number % len(FAULTS)]) for number in range(max(requests, len(FAULTS)))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "fault", "only"),
     [

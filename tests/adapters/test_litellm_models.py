@@ -260,3 +260,29 @@ def test_event_loop_does_not_import_a_providers_client():
     """)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "True"]
+
+
+COUNTING = """
+import asyncio
+from tiktoken.registry import ENCODINGS
+from service.adapters.models.library import load
+from service.adapters.models.litellm_model import LitellmModel
+from service.adapters.models.model_settings import ModelSettings
+from service.ports.model import ModelRequest, UserMessage
+from tests.fakes.provider import ScriptedProvider
+
+async def count():
+    async with ScriptedProvider() as provider:
+        provider.will_reply("Hello.")
+        model = LitellmModel(ModelSettings(alias="a", model="openai/gpt-5.2", api_base=f"{provider.url}/v1"), env={})
+        assert [chunk async for chunk in model.reply(ModelRequest((UserMessage("Hello"),), max_output_tokens=9))]
+        await model.close()
+    print(len(ENCODINGS), (await load()).module.token_counter("gpt-4", text="Hello, world"), len(ENCODINGS))
+
+asyncio.run(count())
+"""
+
+
+def test_table_of_tokens_is_loaded_when_some_are_counted():
+    done = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0", "3", "1"], done.stderr

@@ -53,7 +53,7 @@ class Library(Struct, frozen=True):
                 del cache.cache_dict[key]
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _library: list[Library] = []
 """None or one. A module is imported once in a process, so what was done to it is remembered here too."""
 
@@ -86,7 +86,7 @@ def import_for_calls(*, of_openai: bool) -> None:
         _frozen((*_OF_CALLS, *(_OF_OPENAI if of_openai else ())))
 
 
-_OF_CALLS = ("litellm.litellm_core_utils.default_encoding", "anyio._backends._asyncio")
+_OF_CALLS = ("anyio._backends._asyncio",)
 _OF_OPENAI = ("openai.resources",)
 
 
@@ -137,6 +137,35 @@ class _NoGateway:
         return False
 
 
+def _load_encoding_late() -> None:
+    """Let litellm load the table by which it counts tokens when it counts the first: that takes 0.5 s and 39 MB.
+
+    litellm 1.106 loads it at its first call, and counts tokens only where it reads an answer itself and the provider
+    has not told its usage.
+    """
+    module: Any = ModuleType(_ENCODING)
+    module.encoding = _LateEncoding()
+    sys.modules[_ENCODING] = module
+
+
+_ENCODING = "litellm.litellm_core_utils.default_encoding"
+
+
+class _LateEncoding:
+    name = "cl100k_base"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load_encoding(), name)
+
+
+def load_encoding() -> Any:
+    """Load the table by which litellm counts tokens, unless it is loaded. For a thread."""
+    with _lock:
+        if isinstance(sys.modules[_ENCODING].encoding, _LateEncoding):
+            del sys.modules[_ENCODING]
+        return _frozen((_ENCODING,))[0].encoding
+
+
 def _tame(litellm: Any) -> Library:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -150,6 +179,7 @@ def _tame(litellm: Any) -> Library:
         setattr(litellm, name, [])
     _silence()  # again: the import has given its loggers handlers
     _do_without_mcp()
+    _load_encoding_late()
     # Said of litellm's types: nothing that an operator could act on, and the second quotes what it is about.
     warnings.filterwarnings("ignore", message="Item '.*' on TypedDict class .* `ReadOnly`", category=UserWarning)
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)

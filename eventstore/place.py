@@ -8,16 +8,17 @@ from typing import Literal, NamedTuple, Protocol
 from msgspec import Struct
 
 from eventstore.core import CoreEventStore
+from eventstore.errors import StoreUnavailable
 from eventstore.log.chain import Checkpoint, Verified
 from eventstore.log.stored import StoredEvent
-from eventstore.log.whole import WholeStore
+from eventstore.log.whole import LogRows, VaultRows, WholeStore
 from eventstore.log.witnesses import Loss, Witness
 from eventstore.sqlite.continuity import find_loss, not_held
 from eventstore.sqlite.missing_keys import damaged_texts, subjects_without_keys
 from eventstore.sqlite.sqlite_store import SQLiteEventStore
 from eventstore.sqlite.stored import log_id_of, stored_events
 from eventstore.sqlite.verification import verify
-from eventstore.sqlite.whole_files import WholeFiles
+from eventstore.sqlite.whole_files import FileLogRows, FileVaultRows
 
 Progress = Callable[[int, int], None]
 
@@ -104,8 +105,27 @@ class LogPlace(Protocol):
 
     def concerns(self) -> Sequence[Concern]: ...
 
+    def log_rows(self, *, read_only: bool) -> LogRows:
+        """Open the rows of the log, to be copied. It is made if need be; to read only, it must exist."""
+
+    def vault_rows(self, *, read_only: bool) -> VaultRows:
+        """Open the rows of the vault in the same way."""
+
     def whole(self, *, read_only: bool) -> WholeStore:
-        """Open the rows of the log and the vault, to be copied."""
+        """Open both."""
+
+    def is_away(self, error: StoreUnavailable) -> bool:
+        """Return whether an error says that the log or its vault does not answer now, which may pass."""
+
+
+def opened_whole(place: LogPlace, *, read_only: bool) -> WholeStore:
+    """See LogPlace.whole."""
+    log = place.log_rows(read_only=read_only)
+    try:
+        return WholeStore(log, place.vault_rows(read_only=read_only))
+    except BaseException:
+        log.close()
+        raise
 
 
 class FilePlace(Struct, frozen=True):
@@ -175,5 +195,14 @@ class FilePlace(Struct, frozen=True):
     def concerns(self) -> Sequence[Concern]:
         return ()
 
+    def log_rows(self, *, read_only: bool) -> LogRows:
+        return FileLogRows.open(self.log, read_only=read_only)
+
+    def vault_rows(self, *, read_only: bool) -> VaultRows:
+        return FileVaultRows.open(self.vault, read_only=read_only)
+
     def whole(self, *, read_only: bool) -> WholeStore:
-        return WholeFiles.open(self.log, self.vault, read_only=read_only)
+        return opened_whole(self, read_only=read_only)
+
+    def is_away(self, error: StoreUnavailable) -> bool:  # noqa: ARG002
+        return False

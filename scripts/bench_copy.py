@@ -76,8 +76,8 @@ def databases(given: str | None) -> Iterator[TablePlace]:
 
 
 def keys(place: LogPlace) -> list[Any]:
-    with closing(place.whole(read_only=True)) as whole:
-        return [tuple(row) for row in whole.keys("", 1_000_000)]
+    with closing(place.vault_rows(read_only=True)) as vault:
+        return [tuple(row) for row in vault.keys("", 1_000_000)]
 
 
 def measure(given: str | None, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -8,15 +8,15 @@ from typing import Self, cast
 from msgspec import Struct
 
 from eventstore.core import CoreEventStore
-from eventstore.errors import StoreForeign
+from eventstore.errors import StoreBusy, StoreForeign, StoreUnavailable
 from eventstore.log import missing_keys
 from eventstore.log.chain import GENESIS, Checkpoint, Verified, log_id_in
 from eventstore.log.missing_keys import PAGE, SealedRow
 from eventstore.log.stored import COLUMNS, StoredEvent
-from eventstore.log.whole import WholeStore
+from eventstore.log.whole import LogRows, VaultRows, WholeStore
 from eventstore.log.witnesses import Loss, Witness, loss_of
-from eventstore.place import Concern
-from eventstore.postgres.connections import Address, Connections
+from eventstore.place import Concern, opened_whole
+from eventstore.postgres.connections import Address, Connections, is_away
 from eventstore.postgres.log_reader import TableReader
 from eventstore.postgres.log_writer import HOLD, RELEASE
 from eventstore.postgres.postgres_store import PostgresEventStore
@@ -25,7 +25,7 @@ from eventstore.postgres.schema import prepare
 from eventstore.postgres.use import Use
 from eventstore.postgres.vault_tables import VaultTables
 from eventstore.postgres.verification import verify_tables
-from eventstore.postgres.whole_tables import WholeTables
+from eventstore.postgres.whole_tables import TableLogRows, TableVaultRows
 from eventstore.postgres.wrapping.rotation import Rotation
 from eventstore.postgres.wrapping.wrapping_keys import WrappingKeys
 
@@ -166,7 +166,16 @@ class TablePlace(Struct, frozen=True):
             return [*found, *concerns_of_archives(vault)]
 
     def whole(self, *, read_only: bool) -> WholeStore:
-        return WholeTables.open(Address(self.log), Address(self.vault), wrapping=self._keys(), read_only=read_only)
+        return opened_whole(self, read_only=read_only)
+
+    def log_rows(self, *, read_only: bool) -> LogRows:
+        return TableLogRows.open(Address(self.log), read_only=read_only)
+
+    def vault_rows(self, *, read_only: bool) -> VaultRows:
+        return TableVaultRows.open(Address(self.vault), wrapping=self._keys(), read_only=read_only)
+
+    def is_away(self, error: StoreUnavailable) -> bool:
+        return is_away(error) or isinstance(error, StoreBusy)
 
     def rotation(self, *, read_only: bool = False) -> Rotation:
         """Open the wrapping keys of the vault."""

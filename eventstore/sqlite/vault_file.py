@@ -19,6 +19,7 @@ from eventstore.vault import KEPT, Key, new_key, stamp
 
 APPLICATION_ID = 0x45764B79
 """'EvKy'."""
+VAULT_MIGRATIONS = "eventstore.sqlite.migrations.vault"
 
 _KNOWN_KEYS = 4_096
 _CACHED_KIB = 512
@@ -58,7 +59,7 @@ class VaultFile:
                     db.execute("PRAGMA secure_delete = ON")
                     db.execute(f"PRAGMA cache_size = -{_CACHED_KIB}")
                     # No older file is kept of it: that would have the keys of what is erased later.
-                    files.migrate(db, "eventstore.sqlite.migrations.vault", APPLICATION_ID, path)
+                    files.migrate(db, VAULT_MIGRATIONS, APPLICATION_ID, path)
                     # What a killed process had deleted may still be in the WAL. When another one is at work here,
                     # the WAL is its to empty.
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

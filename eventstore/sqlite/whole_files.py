@@ -1,57 +1,65 @@
 """A log and its vault in SQLite files, row by row."""
 
-import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from eventstore.errors import StoreLost
+from eventstore.errors import StoreLost, StoreNewer
 from eventstore.log.stored import COLUMNS
 from eventstore.log.whole import BEGINNING, End, KeyRow, SecretRow, StoredRow
 from eventstore.sqlite import files
 from eventstore.sqlite.log_file import open_log
-from eventstore.sqlite.vault_file import VaultFile
+from eventstore.sqlite.vault_file import APPLICATION_ID, VAULT_MIGRATIONS, VaultFile
 
 T = TypeVar("T")
 
 
-class WholeFiles:
-    """See WholeStore."""
+class _Rows:
+    """A file, and a connection to it whose errors are explained."""
 
-    def __init__(self, log: Path, log_db: sqlite3.Connection, vault: Path, vault_db: sqlite3.Connection) -> None:
-        self.name = log.name
-        self._log, self._log_db, self._vault, self._vault_db = log, log_db, vault, vault_db
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.name = path.name
+        self._path, self._db = path, db
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _read(self, sql: str, *values: object) -> Sequence[Any]:
+        return self._run(lambda db: db.execute(sql, values).fetchall())
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return work(self._db)
+        except sqlite3.Error as error:
+            raise files.explained(error, self._path) from error
+
+
+class FileLogRows(_Rows):
+    """See LogRows."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        super().__init__(path, db)
+        self._version = self._read("PRAGMA user_version")
 
     @classmethod
-    def open(cls, log: Path, vault: Path, *, read_only: bool) -> Self:
-        """Open both, making them if need be; to read only, both must exist. Raise StoreUnavailable or StoreCorrupt."""
-        with contextlib.ExitStack() as undo:
-            log_db = open_log(log, synchronous="FULL", read_only=read_only, busy_timeout_seconds=5.0)
-            undo.callback(log_db.close)
-            if not read_only:
-                VaultFile.open(vault).close()
-            try:
-                vault_db = files.connect_offline(vault) if read_only else files.connect(vault)
-                undo.callback(vault_db.close)
-                if not read_only:
-                    vault_db.execute("PRAGMA synchronous = FULL")
-                    vault_db.execute("PRAGMA secure_delete = ON")
-            except sqlite3.Error as error:
-                raise files.explained(error, vault) from error
-            undo.pop_all()
-            return cls(log, log_db, vault, vault_db)
+    def open(cls, path: Path, *, read_only: bool) -> Self:
+        """Open a log, made if need be; to read only, it must exist. Raise StoreUnavailable or StoreCorrupt."""
+        return cls(path, open_log(path, synchronous="FULL", read_only=read_only, busy_timeout_seconds=5.0))
 
     def end(self) -> End:
-        rows = self._of_log("SELECT position, hash FROM events ORDER BY position DESC LIMIT 1")
+        if self._read("PRAGMA user_version") != self._version:
+            raise StoreNewer(f"{self.name} was updated by a newer program meanwhile", remedy="use that one")
+        rows = self._read("SELECT position, hash FROM events ORDER BY position DESC LIMIT 1")
         return End(*rows[0]) if rows else BEGINNING
 
     def hash_at(self, position: int) -> bytes | None:
-        rows = self._of_log("SELECT hash FROM events WHERE position = ?", position)
+        rows = self._read("SELECT hash FROM events WHERE position = ?", position)
         return rows[0][0] if rows else None
 
     def rows(self, after: int, limit: int) -> Sequence[StoredRow]:
-        return self._of_log(
+        return self._read(
             f"SELECT {COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ?",  # noqa: S608 - our own text
             after,
             limit,
@@ -66,10 +74,39 @@ class WholeFiles:
                 marks = ", ".join("?" * len(rows[0]))
                 db.executemany(f"INSERT INTO events ({COLUMNS}) VALUES ({marks})", rows)  # noqa: S608 - our own text
 
-        self._on(self._log_db, self._log, added)
+        self._run(added)
+
+
+class FileVaultRows(_Rows):
+    """See VaultRows."""
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool) -> Self:
+        """Open a vault, made if need be; to read only, it must exist. Raise StoreUnavailable or StoreCorrupt."""
+        if not read_only:
+            VaultFile.open(path).close()
+        try:
+            db = files.connect_offline(path) if read_only else files.connect(path)
+            try:
+                if not read_only:
+                    db.execute("PRAGMA synchronous = FULL")
+                    db.execute("PRAGMA secure_delete = ON")
+            except BaseException:
+                db.close()
+                raise
+        except sqlite3.Error as error:
+            raise files.explained(error, path) from error
+        return cls(path, db)
+
+    def version(self) -> int:
+        ((version,),) = self._read("PRAGMA data_version")  # changes once another connection has committed
+        return int(version)
+
+    def is_empty(self) -> bool:
+        return not self.keys("", 1) and not self.secrets()
 
     def keys(self, after: str, limit: int) -> Sequence[KeyRow]:
-        return self._of_vault(
+        return self._read(
             "SELECT subject, key_id, key, created_at, erased_at FROM keys WHERE subject > ? ORDER BY subject LIMIT ?",
             after,
             limit,
@@ -85,10 +122,10 @@ class WholeFiles:
                     rows,
                 )
 
-        self._on(self._vault_db, self._vault, added)
+        self._run(added)
 
     def secrets(self) -> Sequence[SecretRow]:
-        return self._of_vault("SELECT name, sealed, created_at FROM secrets ORDER BY name")
+        return self._read("SELECT name, sealed, created_at FROM secrets ORDER BY name")
 
     def keep_secrets(self, rows: Sequence[SecretRow]) -> None:
         def kept(db: sqlite3.Connection) -> None:
@@ -96,23 +133,39 @@ class WholeFiles:
                 db.execute("DELETE FROM secrets")
                 db.executemany("INSERT INTO secrets (name, sealed, created_at) VALUES (?, ?, ?)", rows)
 
-        self._on(self._vault_db, self._vault, kept)
+        self._run(kept)
 
     def scrub(self) -> None:
-        self._on(self._vault_db, self._vault, lambda db: files.empty_wal(db, self._vault))
+        self._run(lambda db: files.empty_wal(db, self._path))
 
-    def close(self) -> None:
-        self._log_db.close()
-        self._vault_db.close()
 
-    def _of_log(self, sql: str, *values: object) -> Sequence[StoredRow]:
-        return self._on(self._log_db, self._log, lambda db: db.execute(sql, values).fetchall())
+@contextmanager
+def new_log(path: Path) -> Iterator[FileLogRows]:
+    """Make a log to be filled in the block, which is whole after it: indexes are faster made at the end."""
+    with _new(path, files.LOG_MIGRATIONS, files.LOG_ID) as db:
+        indexes = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL").fetchall()
+        for name, _ in indexes:
+            db.execute(f"DROP INDEX {name}")
+        yield FileLogRows(path, db)
+        for _, sql in indexes:
+            db.execute(sql)
 
-    def _of_vault(self, sql: str, *values: object) -> Sequence[Any]:
-        return self._on(self._vault_db, self._vault, lambda db: db.execute(sql, values).fetchall())
 
-    def _on(self, db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return work(db)
-        except sqlite3.Error as error:
-            raise files.explained(error, path) from error
+@contextmanager
+def new_vault(path: Path) -> Iterator[FileVaultRows]:
+    """Make a vault to be filled in the block."""
+    with _new(path, VAULT_MIGRATIONS, APPLICATION_ID) as db:
+        yield FileVaultRows(path, db)
+
+
+@contextmanager
+def _new(path: Path, migrations: str, application_id: int) -> Iterator[sqlite3.Connection]:
+    """Make one file, without a WAL beside it; what is made of it, or the caller, makes it durable."""
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("PRAGMA journal_mode = OFF")
+            files.migrate(db, migrations, application_id, path)
+            yield db
+    except sqlite3.Error as error:
+        raise files.explained(error, path) from error

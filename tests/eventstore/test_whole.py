@@ -7,8 +7,8 @@ import pytest
 
 from eventstore import StoreCorrupt, StoreLost
 from eventstore.log.whole import PAGE, copy_store
-from eventstore.postgres.whole_tables import WholeTables
-from eventstore.sqlite.whole_files import WholeFiles
+from eventstore.place import FilePlace
+from eventstore.postgres.place import TablePlace
 from tests.eventstore.backends import BACKENDS, addresses
 from tests.eventstore.shapes import CODEC, Noted, noted
 
@@ -17,8 +17,8 @@ OTHER = {"sqlite": "postgres", "postgres": "sqlite"}
 
 def whole(backend, folder, *, read_only):
     if backend == "sqlite":
-        return WholeFiles.open(folder / "events.db", folder / "keys.db", read_only=read_only)
-    return WholeTables.open(*addresses(folder), read_only=read_only)
+        return FilePlace(folder / "events.db", folder / "keys.db").whole(read_only=read_only)
+    return TablePlace(*(one.text for one in addresses(folder))).whole(read_only=read_only)
 
 
 def copied(backend, folder, copy, progress=lambda *_: None):

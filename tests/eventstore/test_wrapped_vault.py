@@ -97,7 +97,7 @@ async def test_no_key_is_in_the_tables_as_it_is(tmp_path, rotation, opened):
     (current,) = rotation.states()
     assert wrapped_under(tmp_path) == {current: 4}
     with closing(
-        TablePlace(*(one.text for one in addresses(tmp_path)), tmp_path / "one").whole(read_only=True)
+        TablePlace(*(one.text for one in addresses(tmp_path)), tmp_path / "one").vault_rows(read_only=True)
     ) as rows:
         plain = [row[2] for row in rows.keys("", 10)]
     stored = [bytes(row[0]) for row in fetch(tmp_path, "SELECT key FROM keys")]

@@ -97,7 +97,7 @@ def _command(loss: Loss, reason: str) -> AcceptLoss:
 
 def _command_of_others(log: LogPlace, held: str, reason: str) -> AcceptLoss:
     """Return what to record where only another instance has seen more: it may be gone for good."""
-    with closing(log.whole(read_only=True)) as rows:
+    with closing(log.log_rows(read_only=True)) as rows:
         end = rows.end()
     return AcceptLoss(reason, f"another instance: {held}", 0, "", end.position, end.hash.hex(), end.position + 1, now())
 

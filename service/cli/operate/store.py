@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from eventstore import FilePlace, LogPlace, StoreBusy
-from eventstore.log.whole import BEGINNING, Copied, WholeStore, copy_store
+from eventstore.log.whole import BEGINNING, Copied, Progress, WholeStore, copy_store
 from service.cli.audit.loss import unserved
 from service.cli.operate.vault import wrap_all
 from service.cli.output import DONE, Output
@@ -57,14 +57,14 @@ store = Group("store")
 )
 async def copy(options: Options, output: Output) -> int:
     """Raises Invalid, NotFound, Conflict, and EventStoreError."""
-    source, from_folder = _place(options.source, options.from_vault)
-    target, to_folder = _place(options.target, options.to_vault)
+    source, from_folder = place_at(options.source, options.from_vault)
+    target, to_folder = place_at(options.target, options.to_vault)
     folder = from_folder or to_folder
     if options.wrap and target.is_local:
         raise Invalid("--wrap is for a vault in PostgreSQL. Leave it out.", code="bad_store")
     # A data folder that is part of a move has the wrapping keys, else the one that --data names.
     keys_folder = (folder if options.move and folder is not None else options.data) / WRAPPING
-    source, target = _with_keys(source, keys_folder), _with_keys(target, keys_folder)
+    source, target = with_keys(source, keys_folder), with_keys(target, keys_folder)
     if options.move and (folder is None or (from_folder is not None and to_folder is not None)):
         raise Invalid("--move is for a data folder and a database: one of FROM and TO must be each.", code="bad_store")
     is_begun = options.move and from_folder is not None and _is_moving(from_folder, target)
@@ -72,52 +72,11 @@ async def copy(options: Options, output: Output) -> int:
         raise NotFound(f"{source.name}: there is no log here. Name a data folder or a database that has one.")
     if to_folder is not None:
         create_private(to_folder)
-
-    def copied() -> Copied:
-        def copy_all(rows: WholeStore, into: WholeStore) -> Copied:
-            return copy_store(rows, into, lambda done, total: output.progress("copying", done, total))
-
-        with ExitStack() as stack:
-            if to_folder is not None or options.move:
-                assert folder is not None
-                stack.enter_context(unserved(to_folder or folder))
-            locks = [stack.enter_context(target.served_alone())]
-            if options.move:
-                locks.append(stack.enter_context(source.served_alone()))
-            if is_begun:
-                assert folder is not None
-                _set_apart(folder)
-                target.release()
-                return Copied(stack.enter_context(closing(target.whole(read_only=True))).end(), 0)
-            rows = stack.enter_context(closing(source.whole(read_only=True)))
-            into = stack.enter_context(closing(target.whole(read_only=False)))
-            if options.wrap:
-                _wrap(target)
-            if not options.move:
-                return copy_all(rows, into)
-            assert folder is not None
-            is_repeat = _require_movable(source, into)
-            found = copy_all(rows, into)
-            undo = stack.enter_context(ExitStack())
-            if not source.is_local:
-                if not is_repeat:
-                    undo.callback(source.release, MOVED_AWAY)
-                # From now on no append is taken there, as of a command that has begun before.
-                source.hold(MOVED_AWAY)
-                _require_held(source)
-                more = copy_all(rows, into)
-                found = Copied(more.end, found.added + more.added)
-            if why := next((why for lock in locks if (why := lock()) is not None), None):
-                raise StoreBusy(why, remedy="nothing was moved; stop what uses it, and repeat this")
-            undo.pop_all()
-            _move(folder, target)
-            target.release()  # what held it is of before: it has all that its source has
-            if source.is_local and rows.end() != found.end:  # a command that had begun before has appended
-                more = copy_all(rows, into)
-                found = Copied(more.end, found.added + more.added)
-            return found
-
-    found = await asyncio.to_thread(copied)
+    copying = StoreCopy(
+        source, target, from_folder, to_folder, moves=options.move, is_begun=is_begun, wraps=options.wrap,
+        progress=lambda done, total: output.progress("copying", done, total),
+    )  # fmt: skip
+    found = await asyncio.to_thread(copying.run)
     value = {
         "from": source.name, "to": target.name, "position": found.end.position, "head": found.end.hash.hex(),
         "added": found.added, "moved": options.move,
@@ -134,7 +93,64 @@ async def copy(options: Options, output: Output) -> int:
     return DONE
 
 
-def _place(text: str, vault: str | None) -> tuple[LogPlace, Path | None]:
+class StoreCopy(NamedTuple):
+    """A copy, or a move, of a log and its vault. Folders are given for those places that are data folders."""
+
+    source: LogPlace
+    target: LogPlace
+    from_folder: Path | None
+    to_folder: Path | None
+    moves: bool
+    is_begun: bool
+    """The folder uses the copy already, since a move was interrupted."""
+    wraps: bool
+    progress: Progress
+
+    def run(self) -> Copied:
+        """Raises Conflict, EventStoreError."""
+        source, target, folder = self.source, self.target, self.from_folder or self.to_folder
+        with ExitStack() as stack:
+            if self.to_folder is not None or self.moves:
+                assert folder is not None
+                stack.enter_context(unserved(self.to_folder or folder))
+            locks = [stack.enter_context(target.served_alone())]
+            if self.moves:
+                locks.append(stack.enter_context(source.served_alone()))
+            if self.is_begun:
+                assert folder is not None
+                _set_apart(folder)
+                target.release()
+                return Copied(stack.enter_context(closing(target.log_rows(read_only=True))).end(), 0)
+            rows = stack.enter_context(closing(source.whole(read_only=True)))
+            into = stack.enter_context(closing(target.whole(read_only=False)))
+            if self.wraps:
+                _wrap(target)
+            if not self.moves:
+                return copy_store(rows, into, self.progress)
+            assert folder is not None
+            is_repeat = _require_movable(source, into)
+            found = copy_store(rows, into, self.progress)
+            undo = stack.enter_context(ExitStack())
+            if not source.is_local:
+                if not is_repeat:
+                    undo.callback(source.release, MOVED_AWAY)
+                # From now on no append is taken there, as of a command that has begun before.
+                source.hold(MOVED_AWAY)
+                _require_held(source)
+                more = copy_store(rows, into, self.progress)
+                found = Copied(more.end, found.added + more.added)
+            if why := next((why for lock in locks if (why := lock()) is not None), None):
+                raise StoreBusy(why, remedy="nothing was moved; stop what uses it, and repeat this")
+            undo.pop_all()
+            _move(folder, target)
+            target.release()  # what held it is of before: it has all that its source has
+            if source.is_local and rows.log.end() != found.end:  # a command that had begun before has appended
+                more = copy_store(rows, into, self.progress)
+                found = Copied(more.end, found.added + more.added)
+            return found
+
+
+def place_at(text: str, vault: str | None) -> tuple[LogPlace, Path | None]:
     """Return a place as it was typed and, where it is a data folder, the folder. Raise Invalid ``bad_store``."""
     address = _read(text)
     if "://" not in address:
@@ -149,7 +165,7 @@ def _place(text: str, vault: str | None) -> tuple[LogPlace, Path | None]:
         raise Invalid(f"{'The vault' if '://' not in keys else 'An address'}: {error}.", code="bad_store") from None
 
 
-def _with_keys(place: LogPlace, folder: Path) -> LogPlace:
+def with_keys(place: LogPlace, folder: Path) -> LogPlace:
     """Return a place in PostgreSQL with the folder of its wrapping keys."""
     if place.is_local:
         return place
@@ -200,7 +216,7 @@ def _require_movable(source: LogPlace, into: WholeStore) -> bool:
     if source.held() is None:
         return False
     _require_held(source)
-    if into.end() == BEGINNING:
+    if into.log.end() == BEGINNING:
         raise Conflict(f"{source.name} is of before: {MOVED_AWAY}. Copy from that folder.", code="store_differs")
     return True
 

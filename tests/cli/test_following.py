@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,11 +34,11 @@ def service(tmp_path):
 
 
 @contextmanager
-def following(data: Path, folder: Path, *options: str):
+def following(data: Path, folder: Path, *options: str, environment: Mapping[str, str] | None = None):
     """``docsmith backup FOLDER --follow``, once it has begun to copy; killed at the end if it has not ended."""
     command = ["backup", str(folder), "--follow", "--data", str(data), *options]
     with (folder.parent / "follow.log").open("ab") as log:
-        process = begun(command, environment=Service(data).environment, stdout=subprocess.PIPE, stderr=log)
+        process = begun(command, environment=environment or {}, stdout=subprocess.PIPE, stderr=log)
         try:
             line = process.stdout.readline()
             assert "a copy of" in line, (folder.parent / "follow.log").read_text()

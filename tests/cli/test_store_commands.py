@@ -35,9 +35,7 @@ def server():
 @pytest.fixture
 def service(tmp_path, server):
     """A data folder whose log is in PostgreSQL, in two databases."""
-    run(
-        server.address, "CREATE DATABASE log", "CREATE DATABASE vault", "CREATE DATABASE log2", "CREATE DATABASE vault2"
-    )
+    run(server.address, "CREATE DATABASE log", "CREATE DATABASE vault")
     with service_in(tmp_path) as service:
         service.environment |= {
             f"DOCSMITH_{variable}": server.address.replace("/postgres?", f"/{name}?")
@@ -62,28 +60,6 @@ def test_commands_work_on_a_log_in_postgresql(service, tmp_path):
     assert (refused.returncode, "there is no loss to accept" in refused.stderr) == (1, True)
 
 
-def test_a_backup_of_a_log_in_postgresql_comes_back(service, server, tmp_path):
-    """By way of a folder; what is restored goes to another database."""
-    refused = service.run("backup", str(tmp_path / "backup.tar"))
-    assert (refused.returncode, "docsmith store copy" in refused.stderr) == (1, True)
-    service.cli("store", "copy", "env:DOCSMITH_STORE", str(tmp_path / "copy"))
-    environment, data = dict(service.environment), service.data
-    service.environment, service.data = {}, tmp_path / "copy"
-    service.cli("backup", str(tmp_path / "backup.tar"), "--vault", str(tmp_path / "vault.tar"))
-    service.data = tmp_path / "restored"
-    service.cli("restore", str(tmp_path / "backup.tar"), "--vault", str(tmp_path / "vault.tar"))
-    service.environment = {name: text.replace("/log?", "/log2?").replace("/vault?", "/vault2?")
-                           for name, text in environment.items()}  # fmt: skip
-    service.cli("store", "copy", str(service.data), "env:DOCSMITH_STORE", "--move")
-    assert "is a restored copy" in service.run("serve", "--port", "0").stderr
-    service.cli("take-over", "--yes")
-    names = [one["name"] for one in service.cli("organization", "list")["organizations"]]
-    assert names == ["Acme"]
-    assert [one["email"] for one in service.cli("person", "list")["people"]] == ["ann@example.com"]
-    service.environment, service.data = environment, data
-    assert service.cli("audit", "verify")["sound"]
-
-
 def test_commands_say_that_postgresql_is_away(service, server):
     server.kill()
     for command in (("organization", "list"), ("audit", "verify"), ("audit", "replay"), ("take-over", "--yes")):
@@ -103,19 +79,6 @@ def until_held(address):
     with closing(Connections.open(Address(address))) as connections:
         while not connections.fetch("SELECT FROM head WHERE held IS NOT NULL"):
             time.sleep(0.1)
-
-
-def test_backup_says_where_the_repositories_are(service, tmp_path):
-    def refused():
-        told = service.run("backup", str(tmp_path / "backup.tar"))
-        assert (told.returncode, "is in PostgreSQL" in told.stderr) == (1, True)
-        return told.stderr
-
-    assert "the folder hosted in the data folder of the home, another instance: copy" in refused()
-    (service.data / "hosted" / "p1.git").mkdir(parents=True)
-    assert f"{service.data}/hosted of this instance, the home: copy" in refused()
-    service.environment["DOCSMITH_INSTANCES__HOSTED_FOLDER"] = str(tmp_path / "shared")
-    assert f"the shared folder {tmp_path}/shared: copy" in refused()
 
 
 def test_a_loss_is_accepted_for_all_instances(service):

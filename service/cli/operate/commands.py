@@ -13,18 +13,23 @@ The vault is not in it. Anyone with an old copy of the vault can read what was e
 copy, the newest: ``--vault FILE`` writes it (and the key that signs checkpoints) to a file of its own, in place of the
 last one. Keep it apart from the backups. A restored vault is erased again of all that the log says was erased. With
 ``--follow``, a folder takes the place of the tar file, and is never much older than the service: see following.py.
+
+A log in PostgreSQL becomes the same files: its events with their hashes, and its vault opened, if it is wrapped.
 """
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
+from eventstore import LogPlace
 from eventstore.sqlite.files import sync_folder
 from service.cli.audit.reading import log_of, reading
-from service.cli.operate.copying import write, write_vault
+from service.cli.operate.archives import Manifest
+from service.cli.operate.copying import Repositories, write, write_vault
 from service.cli.operate.following import follow
 from service.cli.output import DONE, Output
 from service.cli.parsing import COUNT, FILE, Options, command
@@ -41,7 +46,8 @@ NAME = "docsmith-*Z.tar"
 
 @command(
     "backup",
-    more="docsmith init --systemd-backup and --systemd-follow have systemd do it, again and again.",
+    more="The log may be in files or in PostgreSQL. docsmith init --systemd-backup and --systemd-follow have systemd do"
+    " it, again and again.",
     examples=[
         "backup /backups/2026-01-31.tar --vault /elsewhere/vault.tar",
         "backup /backups --keep 30 --vault /elsewhere/vault.tar",
@@ -64,18 +70,11 @@ NAME = "docsmith-*Z.tar"
 async def backup(options: Options, output: Output, _program: Program, read_settings: Callable[[], Settings]) -> int:
     """Raises Invalid, Conflict, NotFound, BadSettings."""
     log = await asyncio.to_thread(log_of, options.data)
-    if not log.is_local:
-        raise Conflict(
-            f"The log of {options.data} is in PostgreSQL, and this copies files. Copy it into a folder (docsmith store "
-            "copy) and back that up, or use PostgreSQL's own tools. The repositories of the embedded code host are in "
-            f"{_hosted_at(options.data, read_settings())}: copy that folder there.",
-            code="store_differs",
-        )
     # a copy of what is left could take the place of a whole one
     await asyncio.to_thread(require_continuous, options.data)
-    hosted = HostedPlace(options.data, read_settings().instances.hosted_folder).root
+    repositories = _repositories(log, options.data, read_settings())
     if options.follow:
-        return await follow(options, output, hosted)
+        return await follow(log, options, output, repositories)
     file = _new_file(options.file, now())
     if options.keep is not None and file == options.file:
         raise Invalid(f"{file}: --keep is for a folder of backups; make it first.")
@@ -85,9 +84,11 @@ async def backup(options: Options, output: Output, _program: Program, read_setti
         if one is not None and not one.parent.is_dir():
             raise NotFound(f"There is no folder {one.parent}. Make it first.")
     async with reading(options.data, "backup", {}) as (_, through):
-        manifest = await asyncio.to_thread(write, options.data, hosted, file, through, output.progress)
+        manifest = await asyncio.to_thread(
+            write, log, options.data, repositories.folder, file, through, output.progress
+        )
         if options.vault is not None:  # later than the log: a key is older than the events that need it
-            await asyncio.to_thread(write_vault, options.data, options.vault, manifest)
+            await asyncio.to_thread(_write_vault, log, options.data, options.vault, manifest)
     deleted = _forget_all_but(options.keep, file.parent) if options.keep is not None else []
     size = file.stat().st_size
     lines = [f"{file}: events up to position {manifest.position}, {len(manifest.files)} files, {size} bytes"]
@@ -95,24 +96,32 @@ async def backup(options: Options, output: Output, _program: Program, read_setti
         lines.append("the vault (keys.db) is not in it: keep one copy of it elsewhere, the newest, with --vault FILE")
     else:
         lines.append(f"{options.vault}: the vault; keep it apart, and no older one")
+    if repositories.note:
+        lines.append(repositories.note)
     lines += [f"deleted {one}" for one in deleted]
     value = {
         "file": str(file), "bytes": size, "position": manifest.position, "head": manifest.hash,
         "files": len(manifest.files), "vault": None if options.vault is None else str(options.vault),
-        "deleted": [str(one) for one in deleted],
+        "deleted": [str(one) for one in deleted], "repositoriesElsewhere": repositories.elsewhere,
     }  # fmt: skip
     output.result(value, "\n".join(lines))
     return DONE
 
 
-def _hosted_at(data: Path, settings: Settings) -> str:
-    """Return where the hosted repositories of a log in PostgreSQL are: on every instance, here, or at another one."""
-    place = HostedPlace(data, settings.instances.hosted_folder)
-    if place.is_shared:
-        return f"the shared folder {place.root}"
-    if settings.instances.home or any(place.root.glob("*.git")):
-        return f"{place.root} of this instance, the home"
-    return "the folder hosted in the data folder of the home, another instance"
+def _write_vault(log: LogPlace, data: Path, file: Path, of: Manifest) -> None:
+    with closing(log.vault_rows(read_only=True)) as vault:
+        write_vault(vault, data, file, of)
+
+
+def _repositories(log: LogPlace, data: Path, settings: Settings) -> Repositories:
+    """Return where the hosted repositories are: in a shared folder, in this data folder or, where the log is in
+    PostgreSQL, in that of the home.
+    """
+    place, home = HostedPlace(data, settings.instances.hosted_folder), settings.instances.home
+    if log.is_local or place.is_shared or (any(place.root.glob("*.git")) if home is None else home):
+        return Repositories(place.root, None)
+    elsewhere = "the folder hosted in the data folder of the home, another instance"
+    return Repositories(place.root if home is None else None, elsewhere)
 
 
 def _new_file(file: Path, at: datetime) -> Path:

@@ -1,4 +1,4 @@
-"""Copies of a data folder that is in use: its log, row by row; the repositories beside it; its vault.
+"""Copies of a log that is in use, row by row; of its vault; and of what is beside it in a data folder.
 
 The log is copied a page at a time: it only grows, so everything up to a position is a consistent copy whatever is
 appended meanwhile. SQLite's online backup would begin again with every commit of the running service
@@ -8,31 +8,53 @@ appended meanwhile. SQLite's online backup would begin again with every commit o
 import fcntl
 import os
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from eventstore import StoreCorrupt
+from eventstore import LogPlace, StoreCorrupt
 from eventstore import verify as verify_chain
-from eventstore.sqlite.files import LOG_MIGRATIONS, connect_offline, execute_script, scripts, sync_folder
+from eventstore.log.whole import VaultRows, copy_vault
+from eventstore.log.whole import copy_log as copy_rows
+from eventstore.sqlite.files import sync_folder
+from eventstore.sqlite.whole_files import new_log, new_vault
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Archive, Manifest, NotSound, check
 from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
 from service.runtime.hosted_place import HOSTED
 from service.runtime.scratch import BACKUP, VAULT, scratch_folder
 
-PAGE = 2000
 UNFINISHED = re.compile(r"tmp_.*|.*\.lock|lock|\..*\.tmp", re.DOTALL)
 """Names of files that are being written."""
 
 Progress = Callable[[str, int, int], None]
 
 
-def write(data: Path, hosted: Path, file: Path, through: int, progress: Progress) -> Manifest:
-    """Write the log of a data folder up to a position, and what else is to be kept of it, into a new tar file. The
-    repositories of the embedded code host are in ``hosted``, which may be elsewhere.
+class Repositories(NamedTuple):
+    """The repositories of the embedded code host, for a copy."""
 
-    Raises NotSound: the log is not what it was; then there is no file.
+    folder: Path | None
+    """The folder that has them or, before there is the first one, may have them later."""
+    elsewhere: str | None
+    """Where they are, if they are not in that folder."""
+
+    @property
+    def note(self) -> str:
+        """A sentence about them; empty when they are in the copy."""
+        if self.elsewhere is None:
+            return ""
+        return (
+            "repositories of the embedded code host, if there are any, are not in it: they are in"
+            f" {self.elsewhere}; copy that folder there"
+        )
+
+
+def write(
+    place: LogPlace, data: Path, repositories: Path | None, file: Path, through: int, progress: Progress
+) -> Manifest:
+    """Write a log up to a position, and what else is to be kept of its data folder, into a new tar file.
+
+    Raises NotSound: the log is not what it was; then there is no file. StoreUnavailable and its kinds.
     """
     with scratch_folder(file.absolute().parent, BACKUP) as work:
         with Archive(work / "backup.tar") as archive:
@@ -41,9 +63,9 @@ def write(data: Path, hosted: Path, file: Path, through: int, progress: Progress
             for name in (CHECKPOINTS, PUBLIC_KEY):
                 if (data / name).exists():
                     archive.add(data / name, name)
-            head = copy_log(data / "events.db", work / "events.db", through, progress)
+            head = copy_log(place, work / "events.db", through, progress)
             archive.add(work / "events.db", "events.db")
-            for repository in sorted(hosted.glob("*.git")):
+            for repository in sorted(repositories.glob("*.git")) if repositories is not None else ():
                 _add_repository(archive, repository)
             manifest = archive.finish(FORMAT, through, head)
         check(work / "backup.tar", FORMAT)
@@ -52,56 +74,26 @@ def write(data: Path, hosted: Path, file: Path, through: int, progress: Progress
     return manifest
 
 
-def copy_log(log: Path, copy: Path, through: int, progress: Progress) -> str:
-    """The log up to a position, checked; the hash of its last event.
+def copy_log(place: LogPlace, copy: Path, through: int, progress: Progress) -> str:
+    """The log up to a position in a new file, checked; the hash of its last event. Raises NotSound.
 
     The tables and indexes are those that this program makes: what others have put into the log (Litestream does) stays
     behind.
     """
-    with closing(connect_offline(log)) as source, closing(sqlite3.connect(copy, isolation_level=None)) as target:
-        target.execute("PRAGMA synchronous = OFF")  # the archive is what is made durable
-        target.execute("PRAGMA journal_mode = OFF")
-        schema = schema_of(source)
-        for kind, sql in schema:
-            if kind == "table":
-                target.execute(sql)
-        columns = ", ".join(columns_of(source))
-        after = 0
-        while after < through:
-            rows = source.execute(
-                f"SELECT {columns} FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT {PAGE}",  # noqa: S608
-                (after, through),
-            ).fetchall()
-            if not rows:
-                break
-            target.execute("BEGIN")
-            marks = ", ".join("?" * len(rows[0]))
-            target.executemany(f"INSERT INTO events ({columns}) VALUES ({marks})", rows)  # noqa: S608
-            target.execute("COMMIT")
-            after = rows[-1][0]
-            progress("copying", after, through)
-        for kind, sql in schema:
-            if kind != "table":
-                target.execute(sql)
-        for pragma in ("application_id", "user_version"):
-            target.execute(f"PRAGMA {pragma} = {source.execute(f'PRAGMA {pragma}').fetchone()[0]}")
+    with closing(place.log_rows(read_only=True)) as source, new_log(copy) as target, unsound_refused():
+        copy_rows(source, target, through, lambda done, total: progress("copying", done, total))
     return verified(copy, through, progress)
 
 
-def schema_of(log: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The kind and the statement of each table and index of a log of this version, tables first."""
-    (version,) = log.execute("PRAGMA user_version").fetchone()
-    with closing(sqlite3.connect(":memory:")) as fresh:
-        for script in scripts(LOG_MIGRATIONS)[:version]:
-            execute_script(fresh, script)
-        return fresh.execute(
-            "SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type <> 'table', rowid"
-        ).fetchall()
-
-
-def columns_of(log: sqlite3.Connection) -> list[str]:
-    """Return the columns of an event that are stored; the others are computed."""
-    return [row[1] for row in log.execute("PRAGMA table_xinfo(events)") if row[6] == 0]
+@contextmanager
+def unsound_refused() -> Iterator[None]:
+    """Raise NotSound for StoreCorrupt."""
+    try:
+        yield
+    except StoreCorrupt as error:
+        raise NotSound(
+            f"{error}." if error.remedy else f"{error}; find the damage with docsmith audit verify."
+        ) from error
 
 
 def verified(log: Path, through: int, progress: Progress) -> str:
@@ -153,18 +145,17 @@ def files_in(folder: Path, *, but: Path | None = None) -> Iterator[Path]:
             yield path
 
 
-def write_vault(data: Path, file: Path, of: Manifest) -> None:
-    """Write the vault, and the key that signs, in place of the file; ``of`` is of the log as it was before."""
+def write_vault(vault: VaultRows, data: Path, file: Path, of: Manifest) -> None:
+    """Write the vault, and the key that signs, in place of the file; ``of`` is of the log as it was before.
+
+    A wrapped vault is opened: there are no wrapping keys where it may be restored.
+    """
     parent = file.absolute().parent
     with _alone_in(parent), scratch_folder(parent, VAULT) as work:
         with Archive(work / "vault.tar") as archive:
-            if (data / "keys.db").exists():
-                with (
-                    closing(connect_offline(data / "keys.db")) as source,
-                    closing(sqlite3.connect(work / "keys.db")) as target,
-                ):
-                    source.backup(target)
-                archive.add(work / "keys.db", "keys.db")
+            with new_vault(work / "keys.db") as copy:
+                copy_vault(vault, copy)
+            archive.add(work / "keys.db", "keys.db")
             if (data / KEY).exists():
                 archive.add(data / KEY, KEY)
             archive.finish(VAULT_FORMAT, of.position, of.hash)

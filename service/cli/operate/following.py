@@ -3,10 +3,11 @@
     FOLDER/events.db, checkpoints.jsonl, checkpoint.pub, hosted/    as in the data folder
     FOLDER/follow.lock                                              held by the process that writes the copy
 
-The log only grows, so following it is reading on from where the copy ends. Before a page is kept, its chain is checked,
-and that the copy's last event is the log's own at the same position: a log that was restored from something older, or
-rewritten, is never mixed with the copy of another. No lock is held on the log meanwhile: neither appending nor emptying
-a WAL (which erasing needs) ever waits for a copy.
+The log, in files or in PostgreSQL, only grows, so following it is reading on from where the copy ends. Before a page is
+kept, its chain is checked, and that the copy's last event is the log's own at the same position: a log that was
+restored from something older, or rewritten, is never mixed with the copy of another. No lock is held on the log
+meanwhile: neither appending nor emptying a WAL (which erasing needs) ever waits for a copy. While PostgreSQL is away
+the copy waits for it.
 
 Order: checkpoints before the log, repositories after it, the vault last of all. So each checkpoint is of an event that
 is in the copy, what the copied log says was pushed is there, and so are the keys of all that it says.
@@ -25,29 +26,19 @@ import filecmp
 import os
 import shutil
 import signal
-import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from eventstore import event_hash
+from eventstore import FilePlace, LogPlace, StoreLost, StoreUnavailable, Witness
 from eventstore import verify as verify_chain
-from eventstore.sqlite.files import (
-    LOG_ID,
-    LOG_MIGRATIONS,
-    connect,
-    connect_offline,
-    explained,
-    migrate,
-    transaction,
-    use_wal,
-)
+from eventstore.log.whole import End, VaultRows, copy_log
+from eventstore.sqlite.whole_files import FileLogRows
 from service.cli.audit.reading import reading
 from service.cli.operate.archives import VAULT_FORMAT, Manifest, NotSound
-from service.cli.operate.copying import PAGE, files_in, write_vault
-from service.cli.output import DONE, VERIFICATION_FAILED, Output
+from service.cli.operate.copying import Repositories, files_in, unsound_refused, write_vault
+from service.cli.output import DONE, VERIFICATION_FAILED, Output, warning
 from service.cli.parsing import Options
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
@@ -63,20 +54,14 @@ PACE, REST_SECONDS = 2, 30.0
 """The pause after each look is at least ``PACE`` times as long as the look, and at most ``REST_SECONDS``: the vault is
 copied whole whenever it changed.
 """
-COLUMNS = (
-    "position", "stream", "stream_version", "id", "type", "schema_version", "recorded_at", "metadata", "data",
-    "sealed", "hash",
-)  # fmt: skip
-"""The columns that the chain covers, and the hash."""
-
 _Signature = tuple[int, int, int]
 """A file's inode, size and time of change: another one when it is written, or put in place of an older one."""
 
 
-async def follow(options: Options, output: Output, hosted: Path) -> int:
-    """Until SIGTERM or SIGINT. ``hosted``: the folder of the embedded code host's repositories.
+async def follow(place: LogPlace, options: Options, output: Output, repositories: Repositories) -> int:
+    """Until SIGTERM or SIGINT.
 
-    Raises Invalid, Conflict, OSError, StoreUnavailable and its kinds.
+    Raises Invalid, Conflict, OSError, StoreUnavailable and its kinds: not while a log that is elsewhere is away.
     """
     async with reading(options.data, "backup", {"follow": str(options.file)}):
         pass  # for the record
@@ -84,24 +69,38 @@ async def follow(options: Options, output: Output, hosted: Path) -> int:
     for which in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(which, stopped.set)
     folder: Path = options.file
-    _look_at_places(options.data, folder, options.vault)
+    _look_at_places(place, options.data, folder, options.vault)
     os.umask(0o077)
-    with _Copy(options.data, folder, options.vault, hosted) as copy:
-        output.line(f"{folder}: a copy of {options.data}, from position {copy.position} on")
+    source = options.data if place.is_local else place.name
+    with _Copy(place, options.data, folder, options.vault, repositories.folder) as copy:
+        output.line(f"{folder}: a copy of {source}, from position {copy.end.position} on")
+        if repositories.note:
+            output.line(repositories.note)
+        is_away = False
         while True:
             began, is_last = time.monotonic(), stopped.is_set()
             try:
                 await asyncio.to_thread(copy.go_on)
+                is_away = False
             except NotSound as error:
-                output.result({"file": str(folder), "position": copy.position, "problem": str(error)}, str(error))
+                output.result({"file": str(folder), "position": copy.end.position, "problem": str(error)}, str(error))
                 return VERIFICATION_FAILED
+            except StoreUnavailable as error:
+                if not place.is_away(error):
+                    raise
+                if not is_away:
+                    warning(f"{str(error).rstrip('.')}; the copy waits, and goes on by itself.")
+                is_away = True
             if is_last:
                 break
             rest = min(PACE * (time.monotonic() - began), REST_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(SECONDS, rest)):
                     await stopped.wait()
-        value = {"file": str(folder), "position": copy.position, "head": copy.head.hex()}
+        value = {
+            "file": str(folder), "position": copy.end.position, "head": copy.end.hash.hex(),
+            "repositoriesElsewhere": repositories.elsewhere,
+        }  # fmt: skip
     output.result(value, f"{folder}: events up to position {value['position']}")
     return DONE
 
@@ -109,24 +108,29 @@ async def follow(options: Options, output: Output, hosted: Path) -> int:
 class _Copy:
     """The folder, while this process alone writes it. Its methods block, and are called from one thread at a time."""
 
-    def __init__(self, data: Path, folder: Path, vault: Path | None, hosted: Path) -> None:
-        self._data, self._folder, self._vault = data, folder, vault
+    def __init__(
+        self, place: LogPlace, data: Path, folder: Path, vault: Path | None, repositories: Path | None
+    ) -> None:
+        self._place, self._data, self._folder, self._vault = place, data, folder, vault
         self._close = ExitStack()
-        self._log_seen = self._vault_seen = -1
-        self._mirror, self._repositories_due = _Mirror(hosted, folder / HOSTED), 0.0
+        self._inode = self._inode_now()
+        self._vault_seen: Hashable = None
+        self._mirror = None if repositories is None else _Mirror(repositories, folder / HOSTED)
+        self._repositories_due = 0.0
 
     def __enter__(self) -> "_Copy":
         with ExitStack() as undo:
             undo.enter_context(_held(self._folder))
-            log = self._data / "events.db"
-            self._inode = log.stat().st_ino
-            self._source = undo.enter_context(closing(connect_offline(log)))
-            self._target = undo.enter_context(closing(_opened(self._folder / "events.db")))
-            self._keys = undo.enter_context(closing(connect_offline(self._data / "keys.db")))
-            found = verify_chain(self._folder / "events.db")
+            self._source = undo.enter_context(closing(self._place.log_rows(read_only=True)))
+            log = self._folder / "events.db"
+            self._target = undo.enter_context(closing(FileLogRows.open(log, read_only=False)))
+            self._keys: VaultRows | None = None
+            if self._vault is not None:
+                self._keys = undo.enter_context(closing(self._place.vault_rows(read_only=True)))
+            found = verify_chain(log)
             if not found.is_sound:
                 raise Invalid(f"{self._folder}: its log is not sound: {found.problem}; name a new folder.")
-            self.position, self.head = found.position, found.hash
+            self.end = End(found.position, found.hash)
             self._close = undo.pop_all()
         return self
 
@@ -139,52 +143,49 @@ class _Copy:
         Raises:
             NotSound: the log is not sound, or not the one that was copied so far.
             Invalid: the data folder was replaced by another one; start again. OSError, StoreUnavailable and its kinds:
-            one of the folders cannot be read or written.
+            one of the folders, or the database, cannot be read or written.
         """
-        if self._data.joinpath("events.db").stat().st_ino != self._inode:
+        if self._inode_now() != self._inode:
             raise Invalid(f"{self._data} was put in place of another one; start again.")
-        try:
-            before = self.position
-            if (seen := _version_of(self._source)) != self._log_seen:
-                for name in (CHECKPOINTS, PUBLIC_KEY):
-                    _copy_if_other(self._data / name, self._folder / name)
-                self._copy_events()
-                self._log_seen = seen
-            if self.position > before or time.monotonic() >= self._repositories_due:
-                self._mirror.go_on()
-                self._repositories_due = time.monotonic() + REPOSITORY_SECONDS
-            if self._vault is not None:
-                self._copy_vault(self._vault)
-        except sqlite3.Error as error:
-            raise explained(error, self._folder / "events.db") from error
+        if self._source.end() != self.end:
+            self._repositories_due = 0.0
+            for name in (CHECKPOINTS, PUBLIC_KEY):
+                _copy_if_other(self._data / name, self._folder / name)
+            self._copy_events()
+        if self._mirror is not None and time.monotonic() >= self._repositories_due:
+            self._mirror.go_on()
+            self._repositories_due = time.monotonic() + REPOSITORY_SECONDS
+        if self._vault is not None and self._keys is not None:
+            self._copy_vault(self._vault, self._keys)
+
+    def _inode_now(self) -> int | None:
+        return self._place.log.stat().st_ino if isinstance(self._place, FilePlace) else None
 
     def _copy_events(self) -> None:
-        row = self._source.execute("SELECT hash FROM events WHERE position = ?", (self.position,)).fetchone()
-        if self.position and (row is None or row[0] != self.head):
-            raise NotSound(f"position {self.position} of {self._folder} is of another log; name a new folder.")
-        if user_version(self._source) != user_version(self._target):
-            raise Invalid(f"{self._data} is of another version of this program; follow it with that one.")
-        columns = ", ".join(COLUMNS)
-        while rows := self._source.execute(
-            f"SELECT {columns} FROM events WHERE position > ? ORDER BY position LIMIT {PAGE}",  # noqa: S608 - ours
-            (self.position,),
-        ).fetchall():
-            position, head = _checked(rows, self.position, self.head)
-            with transaction(self._target):
-                marks = ", ".join("?" * len(COLUMNS))
-                self._target.executemany(f"INSERT INTO events ({columns}) VALUES ({marks})", rows)  # noqa: S608 - ours
-            self.position, self.head = position, head
+        through = self._source.end().position
+        if through < self.end.position and self._place.find_loss([Witness("the copy", *self.end)]) is None:
+            raise StoreUnavailable(f"{self._source.name} is a standby that is behind the copy")
+        try:
+            with unsound_refused():
+                copy_log(self._source, self._target, through, lambda *_: None)
+        except StoreLost as error:
+            raise NotSound(
+                f"position {self.end.position} of {self._folder} is of another log; name a new folder."
+            ) from error
+        finally:
+            self.end = self._target.end()
 
-    def _copy_vault(self, file: Path) -> None:
+    def _copy_vault(self, file: Path, keys: VaultRows) -> None:
         """Copy the vault after the log: a key is older than the events that need it."""
-        seen = _version_of(self._keys)
+        seen = keys.version()
         if seen != self._vault_seen or not file.exists():
-            write_vault(self._data, file, Manifest(VAULT_FORMAT, now(), self.position, self.head.hex(), ()))
+            of = Manifest(VAULT_FORMAT, now(), self.end.position, self.end.hash.hex(), ())
+            write_vault(keys, self._data, file, of)
             self._vault_seen = seen
 
 
-def _look_at_places(data: Path, folder: Path, vault: Path | None) -> None:
-    if not os.access(data, os.W_OK):  # such a folder is read as if no one ever changed it
+def _look_at_places(place: LogPlace, data: Path, folder: Path, vault: Path | None) -> None:
+    if place.is_local and not os.access(data, os.W_OK):  # such a folder is read as if no one ever changed it
         raise Invalid(f"{data} cannot be written; follow it as the user that the service runs as.")
     if folder.resolve().is_relative_to(data.resolve()):
         raise Invalid(f"{folder} is in the data folder, and would be lost with it.")
@@ -204,45 +205,6 @@ def _held(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise Conflict(f"{folder} is being written by another process.") from None
         yield
-
-
-def _opened(log: Path) -> sqlite3.Connection:
-    try:
-        db = connect(log)
-        try:
-            use_wal(db, log)
-            db.execute("PRAGMA synchronous = FULL")
-            migrate(db, LOG_MIGRATIONS, LOG_ID, log)
-        except BaseException:
-            db.close()
-            raise
-    except sqlite3.Error as error:
-        raise explained(error, log) from error
-    return db
-
-
-def _checked(rows: Sequence[tuple[Any, ...]], last: int, head: bytes) -> tuple[int, bytes]:
-    """Return where these events leave the log that they go on. Raises NotSound."""
-    for position, stream, version, id_, type_, schema, recorded_at, metadata, data, sealed, hash_ in rows:
-        found = event_hash(
-            head, position, stream.encode(), version, id_.encode(), type_.encode(), schema, recorded_at.encode(),
-            metadata.encode(), data.encode(), sealed,
-        )  # fmt: skip
-        if position != last + 1 or found != hash_:
-            raise NotSound(f"the log is not sound at position {last + 1}; find the damage with docsmith audit verify.")
-        last, head = position, hash_
-    return last, head
-
-
-def _version_of(db: sqlite3.Connection) -> int:
-    """It differs once another connection has committed."""
-    (version,) = db.execute("PRAGMA data_version").fetchone()
-    return int(version)
-
-
-def user_version(db: sqlite3.Connection) -> int:
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    return int(version)
 
 
 # Repositories

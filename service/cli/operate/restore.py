@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from eventstore import SQLiteEventStore, subjects_without_keys
-from eventstore.sqlite.files import connect_offline, sync_folder
+from eventstore import FilePlace, SQLiteEventStore, subjects_without_keys
+from eventstore.log.whole import BEGINNING
+from eventstore.sqlite.files import sync_folder
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check
 from service.cli.operate.copying import Progress, copy_log, files_in, verified
 from service.cli.operate.take_over import write_mark
@@ -19,6 +20,7 @@ from service.cli.parsing import FILE, Options, command
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.integrity.erasing import repeat_erasures
+from service.runtime.data_folder import LOG
 from service.runtime.scratch import RESTORE, scratch_folder
 
 
@@ -113,23 +115,24 @@ def _unpack(file: Path, vault: Path | None, work: Path, progress: Progress) -> M
 
 def _copy_folder(folder: Path, vault: Path | None, work: Path, progress: Progress) -> Manifest:
     """Copy as ``_unpack`` does, from a copy that --follow made, and may be writing."""
-    log = folder / "events.db"
-    if not log.is_file():
+    place = FilePlace(folder / LOG, folder / "keys.db")
+    if not place.exists():
         raise Invalid(f"{folder}: there is no log in it.")
-    with closing(connect_offline(log)) as db:
-        last = db.execute("SELECT position, recorded_at FROM events ORDER BY position DESC LIMIT 1").fetchone()
-    if last is None:
-        raise Invalid(f"{folder}: its log is empty.")
+    with closing(place.log_rows(read_only=True)) as log:
+        end = log.end()
+        if end == BEGINNING:
+            raise Invalid(f"{folder}: its log is empty.")
+        recorded_at = log.rows(end.position - 1, 1)[0][6]
     files = [file for name in (CHECKPOINTS, PUBLIC_KEY) if (file := folder / name).exists()]
     for file in (*files, *files_in(folder / "hosted")):
         copy = work / file.relative_to(folder)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
-    head = copy_log(log, work / "events.db", last[0], progress)
+    head = copy_log(place, work / LOG, end.position, progress)
     for file in files_in(work):
         with file.open("rb") as made:
             os.fsync(made.fileno())
     members = tuple(Member(file.relative_to(work).as_posix(), file.stat().st_size, "") for file in files_in(work))
     if vault is not None:
         check(vault, VAULT_FORMAT, work)
-    return Manifest(FORMAT, datetime.fromisoformat(last[1]), last[0], head, members)
+    return Manifest(FORMAT, datetime.fromisoformat(recorded_at), end.position, head, members)

@@ -1,4 +1,4 @@
-"""Backups of a log in PostgreSQL, copies that follow it."""
+"""Backups of a log in PostgreSQL, copies that follow it, and restores into databases."""
 
 import sqlite3
 import subprocess
@@ -66,10 +66,77 @@ def test_backup_of_postgresql_is_restored_into_a_folder(kept, tmp_path):
     assert names_in(kept.vault) == ["keys.db", "manifest.json"]
     other = Service(tmp_path / "data")
     told = other.cli("restore", kept.file, "--vault", kept.vault)
-    assert (told["head"], told["withoutKeys"]) == (kept.made["head"], [])
+    assert (told["head"], told["withoutKeys"], told["to"]) == (kept.made["head"], [], None)
     verified = other.cli("audit", "verify")
     assert (verified["sound"], verified["head"]) == (True, kept.made["head"])
     require_texts(other, kept)
+
+
+def test_backup_is_restored_into_databases_and_taken_over(kept, tmp_path):
+    other = Service(tmp_path / "data", stores(tmp_path))
+    options = (kept.file, "--vault", kept.early, "--to", "env:DOCSMITH_STORE")
+    for _ in range(2):  # the first makes nothing
+        tried = other.cli("restore", *options, "--dry-run")
+        assert (tried["restored"], tried["erasuresRepeated"], other.data.exists()) == (False, 1, False)
+    told = other.cli("restore", *options)
+    assert (told["restored"], told["head"]) == (True, kept.made["head"])
+    assert not list(other.data.glob("events.db*")) + list(other.data.rglob("keys.db*"))
+    refused = other.run("serve", "--port", "0")
+    assert (refused.returncode, "is a restored copy" in refused.stderr) == (1, True)
+    other.cli("take-over", "--yes")
+    verified = other.cli("audit", "verify")
+    assert (verified["sound"], verified["events"]) == (True, kept.made["position"] + 1)
+    require_texts(other, kept)
+    assert kept.service.cli("audit", "verify")["sound"]
+
+    again = Service(tmp_path / "again", other.environment)
+    for more in ((), ("--dry-run",)):
+        refused = again.cli("restore", *options, *more, status=1)
+        assert (refused["code"], "has a log already" in refused["detail"]) == ("store_differs", True)
+    again.environment["DOCSMITH_STORE"] = stores(tmp_path / "another")["DOCSMITH_STORE"]
+    refused = again.cli("restore", *options, status=1)
+    assert (refused["code"], "has a vault with keys already" in refused["detail"]) == ("store_differs", True)
+    assert not again.data.exists()
+
+
+def test_unsuitable_databases_are_refused(kept, tmp_path):
+    service = Service(tmp_path / "data")
+    for options, says in (
+        (("--wrap",), "are for --to"),
+        (("--to-vault", "env:DOCSMITH_VAULT"), "are for --to"),
+        (("--to", str(tmp_path / "folder")), "--to names a database"),
+        (("--to", "env:DOCSMITH_STORE"), "DOCSMITH_STORE is not set"),
+        (("--to", "postgresql://u:hunter2@h/d"), "has a password"),
+    ):
+        service.environment["DOCSMITH_VAULT"] = "postgresql://u@h/d"
+        refused = service.cli("restore", kept.file, *options, status=1)
+        assert (refused["code"], says in refused["detail"]) == ("bad_store", True), refused
+        assert "hunter2" not in refused["detail"]
+    with tempfile.TemporaryDirectory() as nowhere:
+        address = f"postgresql://docsmith@/postgres?host={nowhere}"
+        service.environment |= {"DOCSMITH_STORE": address, "DOCSMITH_VAULT": address}
+        refused = service.run("restore", kept.file, "--to", "env:DOCSMITH_STORE")
+        assert (refused.returncode, "PostgreSQL does not answer at " in refused.stderr) == (1, True)
+    assert not service.data.exists()
+
+
+def test_wrapped_vault_is_backed_up_opened_and_restored_wrapped(kept, tmp_path):
+    first = Service(tmp_path / "first", stores(tmp_path / "first"))
+    options = ("--vault", kept.vault, "--to", "env:DOCSMITH_STORE", "--wrap")
+    first.cli("restore", kept.file, *options)
+    first.cli("take-over", "--yes")
+    (key,) = first.cli("vault", "status")["wrappingKeys"]
+    assert (key["state"], key["keys"] > 0, key["here"]) == ("current", True, True)
+    file, vault = str(tmp_path / "backup.tar"), str(tmp_path / "vault.tar")
+    first.cli("backup", file, "--vault", vault)
+    second = Service(tmp_path / "second")
+    assert second.cli("restore", file, "--vault", vault)["withoutKeys"] == []
+    assert not (second.data / "wrapping-keys").exists()
+    require_texts(second, kept)
+    third = Service(tmp_path / "third", stores(tmp_path / "third"))
+    third.cli("restore", file, *(vault if one == kept.vault else one for one in options))
+    require_texts(third, kept)
+    assert key["id"] not in str(third.cli("vault", "status"))
 
 
 def test_folder_of_backups_keeps_the_last_ones(kept, tmp_path):
@@ -151,6 +218,28 @@ def test_killed_backup_leaves_nothing_half(kept, tmp_path, name):
         assert Service(tmp_path / "other").cli("restore", str(file), "--dry-run")["sound"]
     kept.service.cli("backup", str(tmp_path / "next.tar"), "--vault", str(vault))
     assert not list(tmp_path.rglob(".docsmith-*"))
+
+
+def test_killed_restore_into_databases_is_finished(kept, tmp_path):
+    """It waits for a table of the vault, once the folder is there."""
+    other = Service(tmp_path / "data", stores(tmp_path))
+    other.environment["OWNER"] = other.environment["DOCSMITH_STORE"]
+    other.cli("store", "migrate", "env:OWNER", "--vault", "env:DOCSMITH_VAULT")  # tables alone are no log
+    options = (kept.file, "--vault", kept.vault, "--to", "env:DOCSMITH_STORE")
+    with (
+        locked(other.environment["DOCSMITH_VAULT"], "secrets", "SHARE") as until_another_waits,
+        begun_command(other, "restore", *options) as (process, _),
+    ):
+        until_another_waits()
+        process.kill()
+        process.wait(timeout=60)
+    refused = other.cli("restore", *options, status=1)["detail"]
+    finishing = f"docsmith store copy {other.data} env:DOCSMITH_STORE --move"
+    assert refused.endswith(f"To finish a restore that was interrupted: {finishing}")
+    done = other.cli(*finishing.split()[1:])
+    assert (done["head"], done["moved"]) == (kept.made["head"], True)
+    other.cli("take-over", "--yes")
+    require_texts(other, kept)
 
 
 @pytest.fixture

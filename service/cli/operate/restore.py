@@ -1,7 +1,12 @@
-"""``docsmith restore``: a data folder from a backup, once everything in it has been checked."""
+"""``docsmith restore``: a data folder from a backup, once everything in it has been checked.
+
+With ``--to`` the folder is made first, whole, and then its log is moved into the databases: whatever is killed when,
+either nothing is there, or a folder from which ``docsmith store copy --move`` goes on.
+"""
 
 import asyncio
 import os
+import shlex
 import shutil
 from contextlib import closing
 from datetime import datetime
@@ -9,50 +14,78 @@ from pathlib import Path
 
 import click
 
-from eventstore import FilePlace, SQLiteEventStore, subjects_without_keys
+from eventstore import FilePlace, LogPlace, SQLiteEventStore, StoreForeign, subjects_without_keys
 from eventstore.log.whole import BEGINNING
 from eventstore.sqlite.files import sync_folder
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check
 from service.cli.operate.copying import Progress, copy_log, files_in, verified
+from service.cli.operate.store import MOVED, StoreCopy, place_at, with_keys
 from service.cli.operate.take_over import write_mark
-from service.cli.output import DONE, VERIFICATION_FAILED, Output, named
+from service.cli.output import DONE, VERIFICATION_FAILED, Output, named, note
 from service.cli.parsing import FILE, Options, command
 from service.domain.errors import Conflict, Invalid
 from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.integrity.erasing import repeat_erasures
-from service.runtime.data_folder import LOG
+from service.integrity.log_place import STORE
+from service.integrity.log_place import VAULT as VAULT_VARIABLE
+from service.runtime.data_folder import LOG, WRAPPING, is_copy
 from service.runtime.scratch import RESTORE, scratch_folder
 
 
 @command(
     "restore",
+    more="With --to, its log and vault go into databases that have none; env:NAME is an address in a variable, so that"
+    " no password is typed.",
     examples=[
         "restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --dry-run",
         "restore /backups/live --vault /elsewhere/vault.tar --data data",
+        f"restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --to env:{STORE}",
     ],
     works_alone=True,
 )
 @click.argument("file", type=FILE, metavar="FILE", help="a backup, or a folder that backup --follow made")
 @click.option("--vault", type=FILE, metavar="FILE", help="without it, what people typed cannot be read")
+@click.option("--to", metavar="ADDRESS", help="a database in PostgreSQL for the log (default: the data folder)")
+@click.option(
+    "--to-vault", metavar="ADDRESS", help=f"with --to, the vault of TO in PostgreSQL (default: env:{VAULT_VARIABLE})"
+)
+@click.option(
+    "--wrap", is_flag=True, help="with --to, encrypt the keys of TO's vault under a wrapping key outside PostgreSQL"
+)
 @click.option("--dry-run", is_flag=True, help="check the backup and say what would be done")
 async def restore(options: Options, output: Output) -> int:
+    """Raises Invalid, Conflict, OSError, and EventStoreError."""
     data: Path = options.data
+    target = _target(options)
     if _is_used(data):
-        raise Conflict(f"{data} is there already, and not empty. Name a new folder with --data.")
+        says = f"{data} is there already, and not empty. Name a new folder with --data."
+        if target is not None and is_copy(data):
+            says += f" To finish a restore that was interrupted: {_finishing(options)}"
+        raise Conflict(says)
+    if target is not None:
+        await asyncio.to_thread(_require_unused, target)
     try:
         with scratch_folder(_work_parent(data, is_to_stay=not options.dry_run), RESTORE) as work:
             manifest, erased, without = await _restored(options, work, output)
     except NotSound as error:
         output.result({"restored": False, "sound": False, "problem": str(error)}, f"NOT sound: {error}")
         return VERIFICATION_FAILED
+    if target is not None and not options.dry_run:
+        note(f"{data} is restored; if the copy into {target.name} is interrupted, finish it: {_finishing(options)}")
+        await asyncio.to_thread(_move_log, target, options, output)
     value = {
         "restored": not options.dry_run, "sound": True, "data": str(data), "position": manifest.position,
         "head": manifest.hash, "files": len(manifest.files), "madeAt": manifest.made_at,
         "vault": options.vault is not None, "erasuresRepeated": erased,
-        "withoutKeys": without,
+        "withoutKeys": without, "to": None if target is None else target.name,
     }  # fmt: skip
     did = "would restore" if options.dry_run else "restored"
     lines = [f"{did} {data}: events up to position {manifest.position}, of {manifest.made_at:%Y-%m-%d %H:%M} UTC"]
+    if target is not None:
+        lines.append(
+            f"its log is {'to be ' if options.dry_run else ''}in {target.name}, its vault in {target.vault_name}"
+        )
+        lines.append(f"set {STORE} and {VAULT_VARIABLE} to their addresses")
     if options.vault is None:
         lines.append("without --vault, what people typed can never be read again")
     elif erased:
@@ -81,6 +114,54 @@ async def _restored(options: Options, work: Path, output: Output) -> tuple[Manif
         await asyncio.to_thread(write_mark, work, manifest.position, manifest.hash)
         await asyncio.to_thread(_put_in_place, work, options.data)
     return manifest, erased, without
+
+
+def _target(options: Options) -> LogPlace | None:
+    """Return the databases to restore into, if there are any. Raise Invalid ``bad_store``."""
+    if options.to is None:
+        if options.to_vault is not None or options.wrap:
+            raise Invalid("--to-vault and --wrap are for --to ADDRESS. Add it, or leave them out.", code="bad_store")
+        return None
+    target, folder = place_at(options.to, options.to_vault)
+    if folder is not None:
+        raise Invalid(f"--to names a database, and {folder} is a folder: name that with --data.", code="bad_store")
+    return with_keys(target, options.data / WRAPPING)
+
+
+def _require_unused(target: LogPlace) -> None:
+    """Raise Conflict ``store_differs`` for databases with events or keys; tables alone may be there."""
+    if target.exists():
+        with closing(target.log_rows(read_only=True)) as log:
+            if log.end() != BEGINNING:
+                raise Conflict(
+                    f"{target.name} has a log already. Name an empty database with --to.", code="store_differs"
+                )
+    try:
+        vault = target.vault_rows(read_only=True)
+    except StoreForeign:
+        return
+    with closing(vault):
+        if not vault.is_empty():
+            raise Conflict(
+                f"{target.vault_name} has a vault with keys already. Name an empty database with --to-vault.",
+                code="store_differs",
+            )
+
+
+def _move_log(target: LogPlace, options: Options, output: Output) -> None:
+    data: Path = options.data
+    StoreCopy(
+        FilePlace(data / LOG, data / "keys.db"), target, data, None, moves=True, is_begun=False, wraps=options.wrap,
+        progress=lambda done, total: output.progress("copying", done, total),
+    ).run()  # fmt: skip
+    shutil.rmtree(data / MOVED)  # the backup has all of it
+
+
+def _finishing(options: Options) -> str:
+    """Return the command that finishes an interrupted restore into databases."""
+    vault = [] if options.to_vault is None else ["--to-vault", options.to_vault]
+    wrap = ["--wrap"] if options.wrap else []
+    return shlex.join(["docsmith", "store", "copy", str(options.data), options.to, *vault, *wrap, "--move"])
 
 
 def _is_used(data: Path) -> bool:

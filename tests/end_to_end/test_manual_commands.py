@@ -37,8 +37,10 @@ FAILS = {
     "project create --name Guide --website": {1},
 }
 """Exit codes of commands that cannot do their work here, by how they begin."""
-ELSEWHERE = ("./docsmith", "sha256sum", "docsmith demo", "docsmith store", "docker", "kubectl", "cd docsmith-", "psql")
-"""Commands that tests/binary, tests/test_scripts.py, tests/cli/test_store.py and test_deployments.py run or check."""
+ELSEWHERE = ("./docsmith", "sha256sum", "docsmith demo", "docsmith store", "docker", "kubectl", "cd docsmith-", "psql",
+             "docsmith restore --to")  # fmt: skip
+"""Commands that tests/binary, tests/test_scripts.py, tests/cli (test_store.py, test_postgres_backup.py and
+test_deployments.py) run or check."""
 
 
 def commands_of(text: str) -> list[str]:

@@ -220,6 +220,15 @@ def set_apart(file: Path, log: LogPlace) -> int:
     return len(lost)
 
 
+def checkpoints_through(text: bytes, position: int) -> bytes:
+    """Return a file's lines without the checkpoints of later events, for a copy of the log up to a position.
+
+    A line that is no checkpoint stays in it.
+    """
+    lines = text.splitlines(keepends=True)
+    return b"".join(line for line in lines if (one := _witness_in(line)) is None or one.position <= position)
+
+
 def _witness_in(line: bytes) -> Witness | None:
     try:
         return _parsed(line).witness()

@@ -174,6 +174,22 @@ def test_copy_equals_the_log_however_often_writers_are_killed(tmp_path):
     assert (restored["position"], restored["withoutKeys"]) == (copy.position, [])
 
 
+def test_checkpoint_of_an_event_that_is_not_copied_yet_is_left_out(tmp_path):
+    """A follower was killed between the two."""
+    data, live, other = tmp_path / "data", tmp_path / "live", Service(tmp_path / "other")
+    asyncio.run(some_events(data, "note-1"))
+    Service(data).cli("audit", "checkpoint")
+    with following(data, live) as process:
+        assert stop(process) == 0
+    asyncio.run(some_events(data, "note-2"))
+    Service(data).cli("audit", "checkpoint")
+    lines = (data / "checkpoints.jsonl").read_bytes()
+    (live / "checkpoints.jsonl").write_bytes(lines)
+    other.cli("restore", str(live))
+    assert (other.data / "checkpoints.jsonl").read_bytes() == lines.splitlines(keepends=True)[0]
+    assert other.cli("audit", "verify")["sound"]
+
+
 async def test_repositories_are_copied_as_they_change(tmp_path):
     data, live = tmp_path / "data", tmp_path / "live"
     await some_events(data, "note-1")

@@ -20,7 +20,7 @@ from eventstore.log.whole import copy_log as copy_rows
 from eventstore.sqlite.files import sync_folder
 from eventstore.sqlite.whole_files import new_log, new_vault
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Archive, Manifest, NotSound, check
-from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, parse_checkpoints
+from service.integrity.checkpoints import CHECKPOINTS, KEY, PUBLIC_KEY, checkpoints_through, parse_checkpoints
 from service.runtime.hosted_place import HOSTED
 from service.runtime.scratch import BACKUP, VAULT, scratch_folder
 
@@ -58,11 +58,9 @@ def write(
     """
     with scratch_folder(file.absolute().parent, BACKUP) as work:
         with Archive(work / "backup.tar") as archive:
-            # Older than the log: each checkpoint is of an event that is in it. The repositories are newer: what the log
-            # says was pushed is there.
-            for name in (CHECKPOINTS, PUBLIC_KEY):
-                if (data / name).exists():
-                    archive.add(data / name, name)
+            # Each checkpoint is of an event in it. The repositories are newer: what it says was pushed is there.
+            for signed in copy_checkpoints(data, work, through):
+                archive.add(signed, signed.name)
             head = copy_log(place, work / "events.db", through, progress)
             archive.add(work / "events.db", "events.db")
             for repository in sorted(repositories.glob("*.git")) if repositories is not None else ():
@@ -72,6 +70,20 @@ def write(
         (work / "backup.tar").rename(file)
     sync_folder(file.absolute().parent)
     return manifest
+
+
+def copy_checkpoints(folder: Path, into: Path, through: int) -> list[Path]:
+    """Copy what was signed of a log up to a position, and the key to check it; the copies that were made.
+
+    Another process may sign a later event at any moment.
+    """
+    made = []
+    for name in (CHECKPOINTS, PUBLIC_KEY):
+        if (folder / name).exists():
+            content = (folder / name).read_bytes()
+            made.append(into / name)
+            made[-1].write_bytes(checkpoints_through(content, through) if name == CHECKPOINTS else content)
+    return made
 
 
 def copy_log(place: LogPlace, copy: Path, through: int, progress: Progress) -> str:

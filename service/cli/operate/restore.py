@@ -18,17 +18,17 @@ from eventstore import FilePlace, LogPlace, SQLiteEventStore, StoreForeign, subj
 from eventstore.log.whole import BEGINNING
 from eventstore.sqlite.files import sync_folder
 from service.cli.operate.archives import FORMAT, VAULT_FORMAT, Manifest, Member, NotSound, check
-from service.cli.operate.copying import Progress, copy_log, files_in, verified
+from service.cli.operate.copying import Progress, copy_checkpoints, copy_log, files_in, verified
 from service.cli.operate.store import MOVED, StoreCopy, place_at, with_keys
 from service.cli.operate.take_over import write_mark
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, named, note
 from service.cli.parsing import FILE, Options, command
 from service.domain.errors import Conflict, Invalid
-from service.integrity.checkpoints import CHECKPOINTS, PUBLIC_KEY
 from service.integrity.erasing import repeat_erasures
 from service.integrity.log_place import STORE
 from service.integrity.log_place import VAULT as VAULT_VARIABLE
 from service.runtime.data_folder import LOG, WRAPPING, is_copy
+from service.runtime.hosted_place import HOSTED
 from service.runtime.scratch import RESTORE, scratch_folder
 
 
@@ -204,8 +204,8 @@ def _copy_folder(folder: Path, vault: Path | None, work: Path, progress: Progres
         if end == BEGINNING:
             raise Invalid(f"{folder}: its log is empty.")
         recorded_at = log.rows(end.position - 1, 1)[0][6]
-    files = [file for name in (CHECKPOINTS, PUBLIC_KEY) if (file := folder / name).exists()]
-    for file in (*files, *files_in(folder / "hosted")):
+    copy_checkpoints(folder, work, end.position)
+    for file in files_in(folder / HOSTED):
         copy = work / file.relative_to(folder)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(file, copy)

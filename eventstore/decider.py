@@ -86,8 +86,8 @@ class Executed(Generic[S, E]):
     """See Loaded."""
 
 
-async def load(store: EventStore, decider: Decider[C, S, E], entity_id: str, *, may_be_old: bool = True) -> Loaded[S]:
-    """Return the state now. ``may_be_old``: see ``EventStore.fold_stream``; False where something is decided by it."""
+async def load(store: EventStore, decider: Decider[C, S, E], entity_id: str, *, may_be_old: bool = False) -> Loaded[S]:
+    """Return the state now. ``may_be_old``: see ``EventStore.fold_stream``; for what is only shown."""
     return await _load_on(store, decider, entity_id, Loaded(decider.initial, 0, 0), may_be_old=may_be_old)
 
 
@@ -186,7 +186,7 @@ async def plan(
 
     After WrongExpectedVersion, plan all of them again. After OutcomeUnknown, append the same again.
     """
-    loaded = await load(store, decider, entity_id, may_be_old=False)
+    loaded = await load(store, decider, entity_id)
     events = decider.decide(command, loaded.state)
     if not events:
         return None
@@ -206,7 +206,7 @@ async def _recorded(
         if recorded.id != command_id.of_event(len(events)):
             break
         events.append(decider.codec.decode(recorded))
-    loaded = await load(store, decider, entity_id, may_be_old=False)
+    loaded = await load(store, decider, entity_id)
     return Executed(events, loaded.state, loaded.position, loaded.version, loaded.damaged)
 
 

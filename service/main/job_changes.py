@@ -28,7 +28,7 @@ class JobChanges:
         Raises Unavailable and Invalid where comparing takes too much time or memory.
         """
         try:
-            state = (await load(self._store, JOBS, job_id)).state
+            state = (await load(self._store, JOBS, job_id, may_be_old=True)).state
         except SubjectErased:
             return ComparedChanges((), is_readable=False)
         if isinstance(state, Absent):

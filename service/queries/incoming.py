@@ -17,5 +17,5 @@ async def project_with_secret(
     if project is None and await store.stream_version(INCOMING.stream(project_id)) > 0:  # created a moment ago
         await wait_for_head(store, views)
         project = await get_project(views, project_id)
-    state = INCOMING.initial if project is None else (await load(store, INCOMING, project.id)).state
+    state = INCOMING.initial if project is None else (await load(store, INCOMING, project.id, may_be_old=True)).state
     return project, state.secret if isinstance(state, Open) and state.secret not in GONE else None

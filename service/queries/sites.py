@@ -96,7 +96,7 @@ def _time(text: str | None) -> str | None:
 
 async def spent_on(store: EventStore, domain: str, at: datetime) -> Spending:
     """Return what a site's replies cost on that day of UTC, as far as a cost bound was set."""
-    return (await load(store, SPENDING, day_of(domain, at))).state
+    return (await load(store, SPENDING, day_of(domain, at), may_be_old=True)).state
 
 
 class PublicSite(Struct, frozen=True):

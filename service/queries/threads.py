@@ -103,7 +103,7 @@ async def find_reply_to_resume(
     """Return the newest reply in the chat that this reader may have, if it still waits for it."""
     asker = None if reader.thread_key is not None else reader.asker
     for one in await replies_in_chat(store, views, reader.domain, chat_id, asker):
-        thread = (await load(store, THREADS, one.thread_id)).state
+        thread = (await load(store, THREADS, one.thread_id, may_be_old=True)).state
         turn = thread.turn_of(one.reply_id) if isinstance(thread, Thread) else None
         if not isinstance(thread, Thread) or turn is None or turn.reply is None:
             continue  # another reply has taken its place, or it is erased
@@ -116,7 +116,7 @@ async def find_thread_of_message(store: EventStore, views: Views, message: PostM
     """Return the thread in which the caller has sent this very message before, in a chat of that name."""
     found = await replies_in_chat(store, views, message.domain, message.chat_id, message.asker)
     for thread_id in dict.fromkeys(one.thread_id for one in found):
-        thread = (await load(store, THREADS, thread_id)).state
+        thread = (await load(store, THREADS, thread_id, may_be_old=True)).state
         if isinstance(thread, Thread) and message.client_message_id and thread.index_asked(message) is not None:
             return thread_id
     return None

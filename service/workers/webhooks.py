@@ -194,7 +194,7 @@ class Webhooks:
         """The attempt, and what follows from it for the webhook, together."""
         metadata = Metadata(causation=due.position)
         while True:
-            if command_id.is_in_doubt and await self._store.find(command_id.of_event(0)) is not None:
+            if command_id.is_in_doubt and await self._store.find(command_id.of_event(0), may_be_old=False) is not None:
                 return await self._store.head()
             loaded = await load(self._store, DELIVERIES, due.id)
             events = DELIVERIES.decide(command, loaded.state)

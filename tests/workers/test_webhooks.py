@@ -420,7 +420,7 @@ async def test_attempt_of_unknown_outcome_is_recorded_once(store, followed, send
             return appended
 
         async def find(self, event_id, *, may_be_old=True):
-            found = await store.find(event_id)
+            found = await store.find(event_id, may_be_old=may_be_old)
             repeated.set()
             return found
 

@@ -8,7 +8,7 @@ from service.views.access.credentials import CredentialsView, PasskeyView
 
 
 async def known_credentials(store: EventStore, person_id: str) -> Credentials:
-    return (await load(store, CREDENTIALS, person_id)).state
+    return (await load(store, CREDENTIALS, person_id, may_be_old=True)).state
 
 
 async def get_credentials(store: EventStore, person_id: str) -> CredentialsView:

@@ -122,7 +122,7 @@ class GapReader:
             prompt=_prompt([row["question"] for row in rows], pages),
             job_id=None,
         )
-        claimed = (await load(self._store, REQUESTS, claim_id(project_id, job_key(gap)))).state
+        claimed = (await load(self._store, REQUESTS, claim_id(project_id, job_key(gap)), may_be_old=True)).state
         return replace(gap, job_id=claimed.job_id) if isinstance(claimed, Claimed) else gap
 
 

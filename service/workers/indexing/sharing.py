@@ -71,7 +71,7 @@ class SharedIndexing:
         return any(not peer.url for peer in self._instances.others())
 
     async def state(self, domain: str) -> Site | None:
-        found = (await load(self._store, SITES, domain)).state
+        found = (await load(self._store, SITES, domain, may_be_old=True)).state
         return found if isinstance(found, Site) else None
 
     async def is_with_other(self, domain: str) -> bool:

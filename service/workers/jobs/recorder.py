@@ -75,7 +75,7 @@ class StepRecorder:
             await self._clock.sleep(RENEW_SECONDS)
         if self._held_at is not None and self._clock.seconds() - self._held_at < HELD_SECONDS:
             return
-        state = (await retry_while_unavailable(lambda: load(self._store, JOBS, self._job_id, may_be_old=False))).state
+        state = (await retry_while_unavailable(lambda: load(self._store, JOBS, self._job_id))).state
         if not isinstance(state, Running) or (state.instance, state.work.runs) != (self._instance, self._run):
             raise Conflict("The job has ended, or another instance runs it by now.", code="not_held")
         self._note_held()

@@ -172,7 +172,7 @@ class JobRunner:
         """Go on with a job of an earlier process. One that is long to read holds up those of its organization alone."""
         try:
             async with self._arrival(organization_id):
-                state = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id, may_be_old=False))).state
+                state = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
         except StoreCorrupt:  # as in _run_job
             log.exception(RECORD_DAMAGED, job_id=job_id)
             return
@@ -235,7 +235,7 @@ class JobRunner:
 
     async def _in_turn(self, job_id: str, organization_id: str) -> None:
         async with self._arrival(organization_id):  # left without a pause before the place is taken
-            waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id, may_be_old=False))).state
+            waiting = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
         if not isinstance(waiting, Queued) or waiting.waiting is not None:
             return  # another process has it, or it has ended
         if not await self._is_ours(waiting.request.project_id):

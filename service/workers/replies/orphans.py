@@ -109,7 +109,7 @@ class Orphans:
             )
 
     async def _reply(self, thread_id: str, reply_id: str) -> Reply | None:
-        thread = (await load(self._store, THREADS, thread_id)).state
+        thread = (await load(self._store, THREADS, thread_id, may_be_old=True)).state
         turn = thread.turn_of(reply_id) if isinstance(thread, Thread) else None
         return None if turn is None else turn.reply
 

@@ -354,6 +354,9 @@ class Replier:
         self._relays[reply_id] = relay
         relay.add_done_callback(lambda _: self._relays.pop(reply_id, None))
 
+    async def _thread(self, thread_id: str) -> Loaded[ThreadState]:
+        return await retry_while_unavailable(partial(load, self._store, THREADS, thread_id))
+
     async def _record(self, thread_id: str, command: ThreadCommand) -> None:
         with suppress(Conflict, NotFound, SubjectErased):  # another reply has taken its place, or it is erased
             await retry_while_unavailable(
@@ -366,12 +369,12 @@ class Replier:
             if topic is None:  # the client opens it before it asks, and has left already
                 await retry_while_unavailable(lambda: writer.end(StopReply(reply_id, "stopped", now())))
                 return
-            loaded = thread_of(begun) or await load(self._store, THREADS, thread_id)
+            loaded = thread_of(begun) or await self._thread(thread_id)
             del begun
             owner = loaded.state.organization_id if isinstance(loaded.state, Thread) else ""
             async with self._slots.held(owner) as has_waited:
                 if has_waited:
-                    loaded = await load(self._store, THREADS, thread_id)
+                    loaded = await self._thread(thread_id)
                 writer.begin_at(loaded)
                 await self._answer(thread_id, reply_id, topic, writer, loaded)
         except GivenElsewhere:

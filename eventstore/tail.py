@@ -20,6 +20,8 @@ from eventstore.events import RecordedEvent
 MAX_EVENTS = 4_096
 MAX_BYTES = 16 << 20
 WOKEN_AT_ONCE = 64
+LONGEST_REST_SECONDS = 0.05
+"""Between two lots of waiters. A process that was paused in the midst of one would else rest for as long again."""
 
 Key = tuple[str, str]
 """The events that a waiter waits for: of a stream, a category, or all."""
@@ -140,7 +142,7 @@ class Tail:
     def _woken(self, since: float) -> None:
         loop = asyncio.get_running_loop()
         if self._to_wake and self._is_busy():
-            loop.call_later(loop.time() - since, self._wake_some)
+            loop.call_later(min(loop.time() - since, LONGEST_REST_SECONDS), self._wake_some)
         elif self._to_wake:
             loop.call_soon(self._wake_some)
         else:

@@ -13,6 +13,8 @@ from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
+LEVEL = 6
+"""Of compression. A reply's passages take a tenth less than at the quickest, and 0.2 ms longer."""
 SHARED_CHARACTERS = 200
 """A text from this length on is packed by itself: to share it takes some 300 bytes."""
 
@@ -25,7 +27,7 @@ class Packed(Generic[T]):
     def __init__(self, value: T) -> None:
         packer = _Packer(packed := BytesIO())
         packer.dump(value)
-        self._data = zlib.compress(packed.getvalue(), 1)
+        self._data = zlib.compress(packed.getvalue(), LEVEL)
         self._texts = tuple(packer.texts)
         """The longer texts of the object."""
 
@@ -52,7 +54,7 @@ def _packed_text(text: str) -> _PackedText:
     key = blake2b(data, digest_size=16).digest()
     packed = _packed_texts.get(key)
     if packed is None:
-        packed = _packed_texts[key] = _PackedText(zlib.compress(data, 1))
+        packed = _packed_texts[key] = _PackedText(zlib.compress(data, LEVEL))
     return packed
 
 

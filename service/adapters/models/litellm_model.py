@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of
-from service.adapters.models.library import Library, import_for_calls, load, load_encoding
+from service.adapters.models.library import Library, import_for_calls, load
 from service.adapters.models.messages import continued, in_openai_form, mark_for_cache
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.parameters import chosen_parameters
@@ -249,7 +249,6 @@ class LitellmModel:
         self._used_own_clients |= exchange.response is None
         if exchange.taken is not None and exchange.response is not None:
             return self._read_here(exchange.response, exchange)
-        await asyncio.to_thread(load_encoding)  # litellm counts what the provider does not
         return LitellmSource(stream, exchange, self._spec, self._secrets())
 
     def _read_here(self, response: aiohttp.ClientResponse, exchange: Exchange) -> Source:

@@ -53,7 +53,7 @@ class Library(Struct, frozen=True):
                 del cache.cache_dict[key]
 
 
-_lock = threading.RLock()
+_lock = threading.RLock()  # what litellm imports under it may ask for the table of tokens
 _library: list[Library] = []
 """None or one. A module is imported once in a process, so what was done to it is remembered here too."""
 
@@ -141,7 +141,7 @@ def _load_encoding_late() -> None:
     """Let litellm load the table by which it counts tokens when it counts the first: that takes 0.5 s and 39 MB.
 
     litellm 1.106 loads it at its first call, and counts tokens only where it reads an answer itself and the provider
-    has not told its usage.
+    has not said how many there were.
     """
     module: Any = ModuleType(_ENCODING)
     module.encoding = _LateEncoding()
@@ -155,11 +155,11 @@ class _LateEncoding:
     name = "cl100k_base"
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(load_encoding(), name)
+        return getattr(_encoding(), name)
 
 
-def load_encoding() -> Any:
-    """Load the table by which litellm counts tokens, unless it is loaded. For a thread."""
+def _encoding() -> Any:
+    """Return the table itself, loaded if need be."""
     with _lock:
         if isinstance(sys.modules[_ENCODING].encoding, _LateEncoding):
             del sys.modules[_ENCODING]

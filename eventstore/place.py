@@ -11,7 +11,7 @@ from eventstore.core import CoreEventStore
 from eventstore.errors import StoreUnavailable
 from eventstore.log.chain import Checkpoint, Verified
 from eventstore.log.stored import StoredEvent
-from eventstore.log.whole import LogRows, VaultRows, WholeStore
+from eventstore.log.whole import LogRows, Progress, VaultRows, WholeStore
 from eventstore.log.witnesses import Loss, Witness
 from eventstore.sqlite.continuity import find_loss, not_held
 from eventstore.sqlite.missing_keys import damaged_texts, subjects_without_keys
@@ -19,8 +19,6 @@ from eventstore.sqlite.sqlite_store import SQLiteEventStore
 from eventstore.sqlite.stored import log_id_of, stored_events
 from eventstore.sqlite.verification import verify
 from eventstore.sqlite.whole_files import FileLogRows, FileVaultRows
-
-Progress = Callable[[int, int], None]
 
 
 class Concern(NamedTuple):
@@ -111,15 +109,12 @@ class LogPlace(Protocol):
     def vault_rows(self, *, read_only: bool) -> VaultRows:
         """Open the rows of the vault in the same way."""
 
-    def whole(self, *, read_only: bool) -> WholeStore:
-        """Open both."""
-
     def is_away(self, error: StoreUnavailable) -> bool:
         """Return whether an error says that the log or its vault does not answer now, which may pass."""
 
 
-def opened_whole(place: LogPlace, *, read_only: bool) -> WholeStore:
-    """See LogPlace.whole."""
+def open_whole(place: LogPlace, *, read_only: bool) -> WholeStore:
+    """Open the rows of a log and of its vault. Raise as LogPlace does."""
     log = place.log_rows(read_only=read_only)
     try:
         return WholeStore(log, place.vault_rows(read_only=read_only))
@@ -200,9 +195,6 @@ class FilePlace(Struct, frozen=True):
 
     def vault_rows(self, *, read_only: bool) -> VaultRows:
         return FileVaultRows.open(self.vault, read_only=read_only)
-
-    def whole(self, *, read_only: bool) -> WholeStore:
-        return opened_whole(self, read_only=read_only)
 
     def is_away(self, error: StoreUnavailable) -> bool:  # noqa: ARG002
         return False

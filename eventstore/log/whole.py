@@ -26,7 +26,7 @@ class End(NamedTuple):
 
 
 BEGINNING = End(0, GENESIS)
-_REMEDY = "find the damage with docsmith audit verify"
+FIND_DAMAGE = "find the damage with docsmith audit verify"
 
 
 class LogRows(Protocol):
@@ -166,8 +166,8 @@ def _checked(rows: Sequence[StoredRow], before: End, name: str) -> End:
             recorded_at.encode(), metadata.encode(), data.encode(), sealed,
         )  # fmt: skip
         if position != last.position + 1 or found != hash_:
-            raise StoreCorrupt(f"{name} is not sound at position {last.position + 1}", remedy=_REMEDY)
+            raise StoreCorrupt(f"{name} is not sound at position {last.position + 1}", remedy=FIND_DAMAGE)
         last = End(position, found)
     if last == before:
-        raise StoreCorrupt(f"{name}: the event at position {before.position + 1} is missing", remedy=_REMEDY)
+        raise StoreCorrupt(f"{name}: the event at position {before.position + 1} is missing", remedy=FIND_DAMAGE)
     return last

@@ -13,9 +13,9 @@ from eventstore.log import missing_keys
 from eventstore.log.chain import GENESIS, Checkpoint, Verified, log_id_in
 from eventstore.log.missing_keys import PAGE, SealedRow
 from eventstore.log.stored import COLUMNS, StoredEvent
-from eventstore.log.whole import LogRows, VaultRows, WholeStore
+from eventstore.log.whole import LogRows, Progress, VaultRows
 from eventstore.log.witnesses import Loss, Witness, loss_of
-from eventstore.place import Concern, opened_whole
+from eventstore.place import Concern
 from eventstore.postgres.connections import Address, Connections, is_away
 from eventstore.postgres.log_reader import TableReader
 from eventstore.postgres.log_writer import HOLD, RELEASE
@@ -108,7 +108,7 @@ class TablePlace(Struct, frozen=True):
         *,
         from_position: int = 1,
         checkpoints: Sequence[Checkpoint] = (),
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Verified:
         return verify_tables(Address(self.log), from_position=from_position, checkpoints=checkpoints, progress=progress)
 
@@ -164,9 +164,6 @@ class TablePlace(Struct, frozen=True):
                 says = "Whether the vault is in the log's own PostgreSQL cluster is not known: the servers do not say."
                 found.append(Concern("cluster_unknown", says))
             return [*found, *concerns_of_archives(vault)]
-
-    def whole(self, *, read_only: bool) -> WholeStore:
-        return opened_whole(self, read_only=read_only)
 
     def log_rows(self, *, read_only: bool) -> LogRows:
         return TableLogRows.open(Address(self.log), read_only=read_only)

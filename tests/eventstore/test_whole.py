@@ -7,7 +7,7 @@ import pytest
 
 from eventstore import StoreCorrupt, StoreLost
 from eventstore.log.whole import PAGE, copy_store
-from eventstore.place import FilePlace
+from eventstore.place import FilePlace, open_whole
 from eventstore.postgres.place import TablePlace
 from tests.eventstore.backends import BACKENDS, addresses
 from tests.eventstore.shapes import CODEC, Noted, noted
@@ -17,8 +17,8 @@ OTHER = {"sqlite": "postgres", "postgres": "sqlite"}
 
 def whole(backend, folder, *, read_only):
     if backend == "sqlite":
-        return FilePlace(folder / "events.db", folder / "keys.db").whole(read_only=read_only)
-    return TablePlace(*(one.text for one in addresses(folder))).whole(read_only=read_only)
+        return open_whole(FilePlace(folder / "events.db", folder / "keys.db"), read_only=read_only)
+    return open_whole(TablePlace(*(one.text for one in addresses(folder))), read_only=read_only)
 
 
 def copied(backend, folder, copy, progress=lambda *_: None):

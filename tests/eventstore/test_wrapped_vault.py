@@ -9,7 +9,7 @@ import pytest
 
 from eventstore import StoreCorrupt, StoreUnavailable
 from eventstore.log.whole import copy_store
-from eventstore.place import FilePlace
+from eventstore.place import FilePlace, open_whole
 from eventstore.postgres.connections import Connections
 from eventstore.postgres.place import TablePlace
 from eventstore.postgres.postgres_store import PostgresEventStore
@@ -292,7 +292,7 @@ async def test_copies_between_wrapped_unwrapped_and_files_have_the_same_keys(tmp
     with closing(again.rotation()) as other:
         other.begin()
     for source, target in ((wrapped, plain), (plain, files), (files, again), (again, wrapped)):
-        with closing(source.whole(read_only=True)) as rows, closing(target.whole(read_only=False)) as into:
+        with closing(open_whole(source, read_only=True)) as rows, closing(open_whole(target, read_only=False)) as into:
             copy_store(rows, into, lambda *_: None)
         async with await target.open() as copied:
             assert await texts(copied) == [False, True, False, False]

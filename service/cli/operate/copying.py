@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from eventstore import LogPlace, StoreCorrupt
 from eventstore import verify as verify_chain
-from eventstore.log.whole import VaultRows, copy_vault
+from eventstore.log.whole import FIND_DAMAGE, VaultRows, copy_vault
 from eventstore.log.whole import copy_log as copy_rows
 from eventstore.sqlite.files import sync_folder
 from eventstore.sqlite.whole_files import new_log, new_vault
@@ -103,9 +103,7 @@ def unsound_refused() -> Iterator[None]:
     try:
         yield
     except StoreCorrupt as error:
-        raise NotSound(
-            f"{error}." if error.remedy else f"{error}; find the damage with docsmith audit verify."
-        ) from error
+        raise NotSound(f"{error}." if error.remedy else f"{error}; {FIND_DAMAGE}.") from error
 
 
 def verified(log: Path, through: int, progress: Progress) -> str:

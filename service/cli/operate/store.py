@@ -11,6 +11,7 @@ import click
 
 from eventstore import FilePlace, LogPlace, StoreBusy
 from eventstore.log.whole import BEGINNING, Copied, Progress, WholeStore, copy_store
+from eventstore.place import open_whole
 from service.cli.audit.loss import unserved
 from service.cli.operate.vault import wrap_all
 from service.cli.output import DONE, Output
@@ -121,8 +122,8 @@ class StoreCopy(NamedTuple):
                 _set_apart(folder)
                 target.release()
                 return Copied(stack.enter_context(closing(target.log_rows(read_only=True))).end(), 0)
-            rows = stack.enter_context(closing(source.whole(read_only=True)))
-            into = stack.enter_context(closing(target.whole(read_only=False)))
+            rows = stack.enter_context(closing(open_whole(source, read_only=True)))
+            into = stack.enter_context(closing(open_whole(target, read_only=False)))
             if self.wraps:
                 _wrap(target)
             if not self.moves:

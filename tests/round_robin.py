@@ -28,8 +28,15 @@ BAD_GATEWAY = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: clo
 class RoundRobin:
     def __init__(self, urls: Sequence[str], *, retries: bool) -> None:
         self._urls, self._next, self._retries = urls, cycle(urls), retries
+        self._serving = set[asyncio.Task[None]]()
+        """Nothing else holds them once the client has closed its connection: one that waits would be collected."""
 
-    async def serve(self, client: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def serve(self, client: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(client, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, client: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, TimeoutError):
             try:
                 await self._pass_on(client, writer)

@@ -40,6 +40,14 @@ async def status_of(http, service, path, headers=None):
         return response.status, await response.text()
 
 
+async def until_ready(http, service):
+    """Wait until each instance answers that it is."""
+    async with asyncio.timeout(300):
+        for member in service.each:
+            while (await status_of(http, member, "/readyz"))[0] != 200:
+                pass
+
+
 async def test_standby_is_served_as_a_store_that_is_away(http, tmp_path, servers):
     first, standby = servers
     with service_in(tmp_path) as service:
@@ -62,9 +70,7 @@ async def test_standby_is_served_as_a_store_that_is_away(http, tmp_path, servers
         refused = await asyncio.to_thread(service.run, "organization", "create", "--name", "Late")
         assert (refused.returncode, "it is a standby of PostgreSQL" in refused.stderr) == (1, True), refused.stderr
         await asyncio.to_thread(standby.promote)
-        async with asyncio.timeout(300):
-            while (await status_of(http, service, "/readyz"))[0] != 200:
-                pass
+        await until_ready(http, service)
         assert text_of(await ask(http, service, question("How are retries configured?")))
         assert "a worker has ended" not in service.log()
     await asyncio.to_thread(first.start)
@@ -98,9 +104,7 @@ async def test_service_that_runs_reads_from_a_standby_until_it_is_promoted(http,
             while "standby" not in (await status_of(http, service, "/readyz"))[1]:
                 pass
         await asyncio.to_thread(standby.promote)
-        async with asyncio.timeout(300):
-            while (await status_of(http, service, "/readyz"))[0] != 200:
-                pass
+        await until_ready(http, service)
         assert text_of(await ask(http, service, question("How are retries configured?")))
         assert "a worker has ended" not in service.log()
     await asyncio.to_thread(first.start)

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
@@ -329,13 +329,8 @@ class LitellmModel:
         if self._key():
             arguments["api_key"] = self._key()
         if request.tools:
-            arguments["tools"] = [
-                {
-                    "type": "function",
-                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-                }
-                for tool in request.tools
-            ]
+            # Copies, since litellm changes a schema for some providers.
+            arguments["tools"] = [{"type": "function", "function": to_builtins(tool)} for tool in request.tools]
             if facts.provider == "anthropic":
                 mark_for_cache(arguments["messages"])
         if request.output_schema is not None:

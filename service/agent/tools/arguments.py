@@ -3,6 +3,7 @@
 The JSON Schemas that a model is shown come from the same structs that decode its arguments, so they cannot drift.
 """
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -223,7 +224,9 @@ def written_paths(arguments: ToolArguments) -> tuple[str, ...]:
             return ()
 
 
+@cache
 def descriptions() -> tuple[Tool, ...]:
+    """Return the tools as a model sees them: made once, since it takes 2 ms and each call of a model needs them."""
     return tuple(
         Tool(name, " ".join((kind.__doc__ or "").replace("``", "").split()), _schema(kind))
         for name, kind in KINDS.items()

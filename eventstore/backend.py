@@ -87,7 +87,7 @@ class Watch(Protocol):
         """Stop looking, until the next ``begin``."""
 
     def look(self) -> None:
-        """Look now, and not only when it is time again."""
+        """Look now, and not only when it is time again: the log has events that were not reported."""
 
     def again(self) -> None:
         """Report a change although there may be none: of the last one nothing could be made."""

@@ -310,7 +310,10 @@ class CoreEventStore:
 
     async def head(self) -> int:
         self._check_open()
-        return await self._readers.run(lambda reader: reader.head())
+        head = await self._readers.run(lambda reader: reader.head())
+        if self._watchers and head > self._tail.last:
+            self._watch.look()  # who asks wants to see what is there, and followers may rest
+        return head
 
     async def size(self) -> int:
         self._check_open()
@@ -463,11 +466,13 @@ class CoreEventStore:
         return True
 
     async def _catch_up(self) -> None:
-        while self._tail.last < await self.head():
+        is_all = False
+        while not is_all:
             cleared = self._tail.cleared
             page = await self.read_all(after=self._tail.last, limit=PAGE)
             if self._tail.cleared == cleared:  # else it is read again: what may be in it was erased
                 self._tail.publish([event for event in page if event.position > self._tail.last])
+                is_all = len(page) < PAGE
 
     # Closing
 

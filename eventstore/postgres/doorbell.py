@@ -16,6 +16,11 @@ from eventstore.postgres.connections import FAILURES, Connections, explained, is
 from eventstore.postgres.log_writer import BELL
 
 POLL_SECONDS = 0.2
+REST_SECONDS = 0.1
+"""The least time between two looks that the bell asks for. Under load, instances append many batches a second, and to
+fetch each by itself takes several statements at every other instance. This delays no request: one that asks where the
+log ends waits for those events only, which ``look`` fetches at once, as it does this process's own.
+"""
 _HEAD = "SELECT position, hash, to_jsonb(head) ->> 'held' AS held FROM head"
 """By that name the column may be missing: who only reads may be newer than the tables."""
 RETRY_SECONDS = 1.0
@@ -40,6 +45,9 @@ class Doorbell:
         self._wake = asyncio.Event()
         self._is_asked = self._is_watching = self._is_closed = False
         self._task: asyncio.Future[None] | None = None
+        self._looked_at = 0.0
+        self._ringing: asyncio.TimerHandle | None = None
+        """The look that is due once those who look have rested."""
         self._bell: asyncpg.Connection | None = None
 
     def begin(self) -> None:
@@ -55,11 +63,14 @@ class Doorbell:
         self._is_watching = False
 
     def look(self) -> None:
-        self._connections.loop.call_soon_threadsafe(self._wake.set)
+        self._changed.set()  # there is something: it need not be asked for
 
     def again(self) -> None:
         self._is_asked = True
-        self.look()
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        self._connections.loop.call_soon_threadsafe(self._wake.set)
 
     async def changed(self) -> int:
         await self._changed.wait()
@@ -69,7 +80,7 @@ class Doorbell:
     def close(self) -> None:
         self._is_closed = True
         with contextlib.suppress(RuntimeError):  # the loop has ended already
-            self.look()
+            self._look_soon()
 
     async def _run(self) -> None:
         """Look when the bell rings, when asked to, and now and then. On the loop of the connections."""
@@ -81,6 +92,7 @@ class Doorbell:
                     async with asyncio.timeout(POLL_SECONDS if self._is_watching else None):
                         await self._wake.wait()
                 self._wake.clear()
+                self._end_rest()
                 if self._is_closed or not self._is_watching:
                     continue
                 with contextlib.suppress(EventStoreError, *FAILURES):  # readers get the error themselves
@@ -99,6 +111,7 @@ class Doorbell:
                     seen_vault = vault
         finally:
             bell_task.cancel()
+            self._end_rest()
             if self._bell is not None:
                 self._bell.terminate()
 
@@ -119,9 +132,23 @@ class Doorbell:
             with contextlib.suppress(*FAILURES):  # looking goes on without it
                 if self._bell is None or self._bell.is_closed():
                     self._bell = await self._connections.connect()
-                    await self._bell.add_listener(BELL, lambda *_: self._wake.set())
+                    await self._bell.add_listener(BELL, lambda *_: self._rung())
                     self._wake.set()  # for what came meanwhile
             await asyncio.sleep(RETRY_SECONDS)
+
+    def _rung(self) -> None:
+        loop = self._connections.loop
+        if loop.time() >= self._looked_at + REST_SECONDS:
+            self._wake.set()
+        elif self._ringing is None:
+            self._ringing = loop.call_at(self._looked_at + REST_SECONDS, self._wake.set)
+
+    def _end_rest(self) -> None:
+        """Forget the bell: the look that begins sees all that it rang for."""
+        self._looked_at = self._connections.loop.time()
+        if self._ringing is not None:
+            self._ringing.cancel()
+            self._ringing = None
 
     def _tell(self, vault: int) -> None:
         with contextlib.suppress(RuntimeError):  # the event loop has ended, and with it all who would listen

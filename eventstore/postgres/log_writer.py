@@ -41,6 +41,10 @@ _AT_ONCE = f"""
     )
     SELECT count(pg_notify('{BELL}', $12::bigint::text)) FROM moved WHERE (SELECT count(*) FROM stored) > 0
 """  # noqa: S608
+_LOCK = """
+    SELECT position, hash, recorded_at, held, (SELECT hash FROM events WHERE events.position = $1) AS known
+    FROM head FOR UPDATE
+"""
 _MOVE = f"""
     WITH moved AS (UPDATE head SET position = $1, hash = $2, recorded_at = $3 RETURNING 1)
     SELECT count(pg_notify('{BELL}', $1::bigint::text)) FROM moved
@@ -132,14 +136,14 @@ class TableWriter:
     def _commit(self, appends: Sequence[Sequence[Append]], keys: Keys, wants_events: bool) -> Batch:
         self._execute(f"BEGIN; {BRIEF}")
         self._is_begun = True
-        ((position, hash_, recorded_at, held),) = self._fetch(
-            "SELECT position, hash, recorded_at, held FROM head FOR UPDATE"
-        )
+        known = self._position if self._is_known else 0
+        ((position, hash_, recorded_at, held, known_hash),) = self._fetch(_LOCK, known)
         if held is not None:
             raise StoreLost(held)
         self._is_alone = self._is_known and (position, hash_) == (self._position, self._hash)
         if not self._is_alone:
-            self._require_known_event(position, self._position if self._is_known else 0, self._hash)
+            if known and (position < known or known_hash != self._hash):
+                raise self._lost(known)
             self._versions.clear()
         if self._is_reconnected and self._copy is not None:  # what this machine has seen, of any instance
             self._require_known_event(position, self._copy.witness.position, self._copy.witness.hash)
@@ -148,9 +152,11 @@ class TableWriter:
         self._look_up_versions(appends)
         draft = Draft(position, hash_, self._now(), keys, wants_events)
         outcomes = [self._add(append, draft) for append in appends]
-        self._insert(draft.rows)
-        if draft.position > position:
-            self._fetch(_MOVE, draft.position, draft.hash, draft.now.isoformat(timespec="microseconds"))
+        end = draft.position, draft.hash, draft.now.isoformat(timespec="microseconds")
+        if draft.rows:
+            self._fetch(_AT_ONCE, *_arrays(draft.rows), *end, position, hash_)
+        elif draft.position > position:
+            self._fetch(_MOVE, *end)
         self._end("COMMIT")
         return self._done(draft, outcomes, position)
 
@@ -165,7 +171,10 @@ class TableWriter:
         if position:
             rows = self._fetch("SELECT hash FROM events WHERE position = $1", position)
             if head < position or [bytes(row[0]) for row in rows] != [hash_]:
-                raise StoreLost(f"{self._name} does not hold position {position} as it was stored")
+                raise self._lost(position)
+
+    def _lost(self, position: int) -> StoreLost:
+        return StoreLost(f"{self._name} does not hold position {position} as it was stored")
 
     def _hold(self, error: StoreLost) -> None:
         """Keep the other instances from appending too: they may not have seen what is lost."""

@@ -16,6 +16,7 @@ from eventstore.sqlite import files
 APPLICATION_ID = 0x45765677
 """'EvVw'."""
 
+_REACHED = "UPDATE checkpoints SET position = ?, hash = ? WHERE name = ?"
 _FAULTS_OF_THE_FILE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -157,9 +158,30 @@ def _is_shadow(db: sqlite3.Connection, name: str) -> bool:
 def apply(db: sqlite3.Connection, runs: Sequence[Run], events: Sequence[RecordedEvent]) -> None:
     """Apply events, which follow one another without gaps, to the projections that have not had them."""
     with files.transaction(db):
-        reached = [_apply_to(db, run, events) for run in runs]
+        reached = _apply_to_all(db, runs, events) or [_apply_to(db, run, events) for run in runs]
     for run, position in zip(runs, reached, strict=True):
         run.position = position
+
+
+def _apply_to_all(db: sqlite3.Connection, runs: Sequence[Run], events: Sequence[RecordedEvent]) -> list[int] | None:
+    """Apply events in few statements to projections that are all where they begin; None when that cannot be done."""
+    positions = dict(db.execute("SELECT name, position FROM checkpoints").fetchall())
+    if any(positions.get(run.name) != events[0].position - 1 for run in runs):
+        return None
+    db.execute("SAVEPOINT projections")
+    try:
+        for run in runs:
+            run.projection.apply(db, events)
+    except Exception as error:  # a projection's edge: whose fault it is, and how far the others come, is found out
+        if isinstance(error, sqlite3.Error) and is_of_the_file(error):
+            raise
+        db.execute("ROLLBACK TO projections")
+        db.execute("RELEASE projections")
+        return None
+    db.execute("RELEASE projections")
+    last = events[-1]
+    db.executemany(_REACHED, [(last.position, last.hash, run.name) for run in runs])
+    return [last.position] * len(runs)
 
 
 def _apply_to(db: sqlite3.Connection, run: Run, events: Sequence[RecordedEvent]) -> int:
@@ -175,7 +197,7 @@ def _apply_to(db: sqlite3.Connection, run: Run, events: Sequence[RecordedEvent])
     last = _apply_safely(db, run, todo)
     if last is None:
         return position
-    db.execute("UPDATE checkpoints SET position = ?, hash = ? WHERE name = ?", (last.position, last.hash, run.name))
+    db.execute(_REACHED, (last.position, last.hash, run.name))
     return last.position
 
 

@@ -71,6 +71,7 @@ async def serve(data: Path, settings: Settings, reread: SettingsReader, *, drill
     is_first = True
     while True:
         async with AsyncExitStack() as stack:
+            stack.enter_context(memory.seldom_collected())
             server = await _started(stack, running(data, settings, inherited, drill=drill), stopping, supervisor)
             if server is None:
                 log.info("stopped before it took requests")

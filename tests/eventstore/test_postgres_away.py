@@ -233,6 +233,24 @@ async def test_lost_events_are_noticed_before_the_first_append(server, logs, ope
         await other.append("note-2", [noted(1)], expected_version=0)
 
 
+async def test_lost_events_of_others_are_noticed_by_a_writer_that_connects_again(logs, opened, tmp_path):
+    """Its own last event is still there."""
+    one, other = await opened("one"), await opened("other")
+    await one.append("note-1", [noted(1)], expected_version=0)
+    watching = asyncio.create_task(followed(one, 99))
+    await other.append("note-1", [noted(2), noted(3)], expected_version=1)
+    await until_copied(tmp_path / "one", 3)
+    watching.cancel()
+    run(
+        logs[0],
+        *CUT,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docsmith'"
+        " AND pid <> pg_backend_pid()",
+    )
+    with pytest.raises(StoreLost, match="position 3"):
+        await append_when_back(one)
+
+
 async def test_another_log_is_not_added_to_a_copy(logs, opened, tmp_path):
     store = await opened()
     watching = asyncio.create_task(followed(store, 99))

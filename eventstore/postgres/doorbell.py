@@ -45,6 +45,8 @@ class Doorbell:
         self._wake = asyncio.Event()
         self._is_asked = self._is_watching = self._is_closed = False
         self._task: asyncio.Future[None] | None = None
+        self._has_rung = False
+        """Since the last look. Then one is due though nothing watches any more: this machine's copy waits for it."""
         self._looked_at = 0.0
         self._ringing: asyncio.TimerHandle | None = None
         """The look that is due once those who look have rested."""
@@ -92,9 +94,9 @@ class Doorbell:
                     async with asyncio.timeout(POLL_SECONDS if self._is_watching else None):
                         await self._wake.wait()
                 self._wake.clear()
-                self._end_rest()
-                if self._is_closed or not self._is_watching:
+                if self._is_closed or not (self._is_watching or self._has_rung):
                     continue
+                self._end_rest()
                 with contextlib.suppress(EventStoreError, *FAILURES):  # readers get the error themselves
                     is_asked, self._is_asked = self._is_asked, False
                     try:
@@ -137,7 +139,7 @@ class Doorbell:
             await asyncio.sleep(RETRY_SECONDS)
 
     def _rung(self) -> None:
-        loop = self._connections.loop
+        loop, self._has_rung = self._connections.loop, True
         if loop.time() >= self._looked_at + REST_SECONDS:
             self._wake.set()
         elif self._ringing is None:
@@ -145,7 +147,7 @@ class Doorbell:
 
     def _end_rest(self) -> None:
         """Forget the bell: the look that begins sees all that it rang for."""
-        self._looked_at = self._connections.loop.time()
+        self._looked_at, self._has_rung = self._connections.loop.time(), False
         if self._ringing is not None:
             self._ringing.cancel()
             self._ringing = None

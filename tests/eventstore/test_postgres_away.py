@@ -51,8 +51,8 @@ def logs(server):
 async def opened(logs, tmp_path):
     async with AsyncExitStack() as stack:
 
-        async def open_another(name="copy", **options):
-            store = await PostgresEventStore.open(logs[0], vault=logs[1], local_copy=tmp_path / name, **options)
+        async def open_another(name="copy", *, log=logs[0], **options):
+            store = await PostgresEventStore.open(log, vault=logs[1], local_copy=tmp_path / name, **options)
             return await stack.enter_async_context(store)
 
         yield open_another
@@ -129,7 +129,7 @@ ACCOUNT = replace(COUNTER, decide=taken)
 
 async def test_command_is_not_refused_by_what_the_copy_lacks(server, opened, logs, tmp_path):
     """The copy ends before the last event, as it does for a moment whenever something was written."""
-    store = await opened()
+    store = await opened(log=Address(f"{logs[0].text}&statement_cache_size=0"))  # which no bell rings for
     following = asyncio.create_task(followed(store, 3))
     await execute(store, COUNTER, "1", 5)
     await until_copied(tmp_path / "copy", 1)

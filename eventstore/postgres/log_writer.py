@@ -41,12 +41,12 @@ _AT_ONCE = f"""
     )
     SELECT count(pg_notify('{BELL}', $12::bigint::text)) FROM moved WHERE (SELECT count(*) FROM stored) > 0
 """  # noqa: S608
+_VERSION = "coalesce((SELECT max(stream_version) FROM events WHERE events.stream = wanted.stream), 0)"
 _HEAD = "SELECT position, hash, recorded_at, held, (SELECT hash FROM events WHERE events.position = $1) AS known"
 _LOCK = f"{_HEAD} FROM head FOR UPDATE"
 _LOOK = f"""
     {_HEAD}, ARRAY(
-        SELECT coalesce((SELECT max(stream_version) FROM events WHERE events.stream = wanted.stream), 0)
-        FROM unnest($2::text[]) WITH ORDINALITY AS wanted (stream, place) ORDER BY place
+        SELECT {_VERSION} FROM unnest($2::text[]) WITH ORDINALITY AS wanted (stream, place) ORDER BY place
     ) AS versions FROM head
 """  # noqa: S608
 _MOVE = f"""
@@ -56,10 +56,7 @@ _MOVE = f"""
 HOLD = "UPDATE head SET held = $1 WHERE held IS NULL"
 """Keeps every instance from appending; ``RELEASE`` takes it back."""
 RELEASE = "UPDATE head SET held = NULL WHERE held = coalesce($1, held)"
-_VERSIONS = (
-    "SELECT stream, coalesce((SELECT max(stream_version) FROM events WHERE events.stream = wanted.stream), 0)"
-    " FROM unnest($1::text[]) AS wanted (stream)"
-)
+_VERSIONS = f"SELECT stream, {_VERSION} FROM unnest($1::text[]) AS wanted (stream)"  # noqa: S608
 
 LOCKED_BATCHES = 8
 """Batches that lock the row after a miss, before comparing is tried again."""

@@ -38,7 +38,7 @@ class Proxy:
         self.upstreams = [Upstream(url) for url in urls]
         self.counts: Counter[str] = Counter()
         """``passed``; ``moved``: reached no instance at first; ``repeated``: safe, and the answer had not begun;
-        ``refused`` and ``cut``: a client felt it.
+        ``left``: the client had gone before the answer's end; ``refused`` and ``cut``: a client felt it.
         """
         self.changed = asyncio.Condition()
         self.url = ""
@@ -90,7 +90,7 @@ class Proxy:
                 self.counts["moved"] += 1
             except (aiohttp.ClientError, TimeoutError) as error:
                 if response.prepared:
-                    self.counts["cut"] += 1
+                    self.counts["left" if _has_left(request) else "cut"] += 1
                     raise ConnectionResetError from error
                 if request.method not in SAFE:
                     break
@@ -148,3 +148,8 @@ class Proxy:
                 checking.cancel()
                 await asyncio.wait([checking])
                 await runner.cleanup()
+
+
+def _has_left(request: web.Request) -> bool:
+    """Return whether the client has closed its connection, as one does that has read all it wanted."""
+    return request.transport is None or request.transport.is_closing()

@@ -85,16 +85,18 @@ async def answer(
     settings: AnswerSettings = DEFAULT_SETTINGS,
     planner: Planner | None = None,
     live: Callable[[LiveEvent], None] | None = None,
+    seats: asyncio.Semaphore | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
     """Yield what follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
     Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest. An
     empty reply of the model is asked for once more. ``planner``: None where no search is planned. ``live`` gets most of
     the text, and the verdicts on it, in the call that reads it from the provider; these are not yielded then.
+    ``seats``: of replies whose sentences are judged at once, in a process that gives many; the others wait.
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
-        answering = _Answering(question, index, model, settings, planner)
+        answering = _Answering(question, index, model, settings, planner, seats)
         answering.live = live
         async with aclosing(answering.run()) as events, aclosing(answering.checks.watch(events)) as checked:
             async for event in checked:
@@ -109,7 +111,13 @@ async def answer(
 
 class _Answering:
     def __init__(
-        self, question: Question, index: SearchIndex, model: Model, settings: AnswerSettings, planner: Planner | None
+        self,
+        question: Question,
+        index: SearchIndex,
+        model: Model,
+        settings: AnswerSettings,
+        planner: Planner | None,
+        seats: asyncio.Semaphore | None,
     ) -> None:
         self._question = question
         self._model = model
@@ -127,7 +135,7 @@ class _Answering:
         self._calls: tuple[ToolCall, ...] = ()
         finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
         said += [item.value for item in question.context]
-        self.checks = LiveChecks(said, finder.found, begun=question.progress.text)
+        self.checks = LiveChecks(said, finder.found, seats=seats, begun=question.progress.text)
         withholder = (
             CodeWithholder(said, finder.found.given, question.text) if settings.withhold_unsupported_code else None
         )

@@ -2,11 +2,13 @@
 
 Text is split as it passes; passages are read and sentences judged in a thread, in turn with other replies. Passages
 are read when there is a sentence to judge, for they cost more than all else before a reply's first word. What is known
-goes out with the next event, and all of it before the last one. After a silence what was read of the passages is
-dropped: it takes three times the memory of their text, and many replies may wait for their model at a time.
+goes out with the next event, and all of it before the last one. What was read of the passages takes three times the
+memory of their text. So it is dropped after a silence, since many replies may wait for their model at a time; and when
+many end at a time, few are judged at once, and the others have not read theirs yet.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -50,10 +52,17 @@ class PassagesSoFar(Protocol):
 
 
 class LiveChecks:
-    def __init__(self, said: Iterable[str], passages: PassagesSoFar, *, begun: str = "") -> None:
-        """``begun``: the text that an earlier process has sent."""
+    def __init__(
+        self,
+        said: Iterable[str],
+        passages: PassagesSoFar,
+        *,
+        seats: asyncio.Semaphore | None = None,
+        begun: str = "",
+    ) -> None:
+        """``seats``: as ``answer`` takes them. ``begun``: the text that an earlier process has sent."""
         self._checker = SentenceChecker(said)
-        self._passages = passages
+        self._passages, self._seats = passages, seats or asyncio.Semaphore(1)
         self._rest_clock: asyncio.TimerHandle | None = None
         self._is_resting = False
         """Whether the passages are dropped; to be read again before the next sentence is judged."""
@@ -101,25 +110,24 @@ class LiveChecks:
 
     async def _judge(self) -> None:
         """Judge what is finished by now, and what is finished meanwhile."""
-        while True:
-            units, self._units = self._units, []
-            new: list[GivenPassage] = []
-            if not self._is_resting:
-                new = [passage for passage in self._passages.given() if self._checker.is_new(passage)]
-            steps: Iterator[Callable[[], object]] = chain(
-                (partial(self._checker.add_passages, some, units) for some in _batches(new, PASSAGE_CHARACTERS)),
-                (partial(self._judge_batch, batch) for batch in _batches(units, BATCH_CHARACTERS)),
-            )
-            while await in_turn(partial(_took_all_its_time, steps)):
-                pass
-            if not self._units:
-                self._await_rest()
-                return
+        async with self._seats:
+            while self._units:
+                units, self._units = self._units, []
+                new: list[GivenPassage] = []
+                if not self._is_resting:
+                    new = [passage for passage in self._passages.given() if self._checker.is_new(passage)]
+                steps: deque[Callable[[], object]] = deque(
+                    chain(
+                        (partial(self._checker.add_passages, one, units) for one in _batches(new, PASSAGE_CHARACTERS)),
+                        (partial(self._judge_batch, batch) for batch in _batches(units, BATCH_CHARACTERS)),
+                    )
+                )
+                while steps:
+                    await in_turn(partial(_take, steps))
+            self._await_rest()
 
     def _judge_batch(self, batch: Iterable[Unit]) -> None:
-        """Judge, and read first what was dropped: in one turn, else thousands of replies that end together would all
-        have read before the first has judged.
-        """
+        """Judge, and read first what was dropped."""
         if self._is_resting:
             self._is_resting = False
             self._checker.add_passages(self._passages.given())
@@ -155,7 +163,7 @@ class LiveChecks:
     async def _finish(self) -> ReplyChecks:
         """Return the verdicts on the whole text."""
         self._units += self._checker.finish()
-        if self._work is None or self._units:
+        if self._units:
             self._begin()
         while self._work is not None and not self._work.done():
             await asyncio.wait([self._work])
@@ -164,14 +172,13 @@ class LiveChecks:
         return self._checker.summary
 
 
-def _took_all_its_time(steps: Iterator[Callable[[], object]]) -> bool:
-    """Take the steps that a turn has time for; return False once all are taken."""
+def _take(steps: deque[Callable[[], object]]) -> None:
+    """Take the steps that a turn has time for."""
     until = thread_time() + TURN_SECONDS
-    for step in steps:
-        step()
+    while steps:
+        steps.popleft()()
         if thread_time() >= until:
-            return True
-    return False
+            return
 
 
 _Text = TypeVar("_Text", Unit, GivenPassage)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from importlib import import_module
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from service.assistant.question import AnswerSettings
 from service.domain.threads.replies import ModelFailure
@@ -14,6 +14,11 @@ from service.ports.tracer import NoTracer, Tracer
 from service.workers.spending import Spending
 
 NO_TRACER = NoTracer()
+
+JUDGED_AT_ONCE = 8
+"""Replies whose sentences are judged in turn, while the others wait. With fewer, a long one would keep short ones
+waiting.
+"""
 
 
 class ReplyContext(Struct, frozen=True):
@@ -32,6 +37,8 @@ class ReplyContext(Struct, frozen=True):
     """The cost bounds of the sites; None for none."""
     takes_over: bool = True
     """Whether replies go on here whose process has ended, and may go on elsewhere once this one has."""
+    seats: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(JUDGED_AT_ONCE))
+    """As ``answer`` takes them."""
 
 
 async def import_answer(announced: asyncio.Event | None) -> None:

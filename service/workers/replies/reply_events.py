@@ -44,6 +44,7 @@ def _free_events(question: Question, live: LiveText, context: ReplyContext) -> A
         settings=context.settings,
         planner=None if planner is None else Planner(planner),
         live=live,
+        seats=context.seats,
     )
 
 
@@ -61,6 +62,7 @@ async def _bounded_events(
                 settings=context.settings,
                 planner=None if planner is None else Planner(budget.within(planner)),
                 live=live,
+                seats=context.seats,
             )
         ) as events,
     ):

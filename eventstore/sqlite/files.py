@@ -198,10 +198,17 @@ def check(db: sqlite3.Connection, package: str, application_id: int, path: Path)
 
 
 def _version(db: sqlite3.Connection, application_id: int, newest: int, path: Path) -> int:
-    (found,) = db.execute("PRAGMA application_id").fetchone()
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    # Litestream, which copies the file, may have put its tables into a new one already.
-    (objects,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name NOT GLOB '_litestream_*'").fetchone()
+    is_apart = not db.in_transaction
+    if is_apart:
+        db.execute("BEGIN")  # all of one moment: another process may be making the file
+    try:
+        (found,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        # Litestream, which copies the file, may have put its tables into a new one already.
+        (objects,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name NOT GLOB '_litestream_*'").fetchone()
+    finally:
+        if is_apart and db.in_transaction:
+            db.execute("COMMIT")
     if found != application_id and (found or version or objects):
         raise StoreForeign(f"{path.name} belongs to another program", file=path.name)
     require_known(version, newest, path)

@@ -11,8 +11,7 @@ by the backend's watch while a subscriber waits for events. backend.py says what
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -23,10 +22,8 @@ from eventstore.appending.validation import check_stream
 from eventstore.backend import Backend, LogReader, Rows
 from eventstore.codec import Codec
 from eventstore.errors import (
-    EventStoreError,
     OutcomeUnknown,
     StoreClosed,
-    StoreCorrupt,
     StoreLost,
     StoreReadOnly,
     StoreUnavailable,
@@ -37,6 +34,7 @@ from eventstore.log.rows import fold_rows, recorded_events
 from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
 from eventstore.tail import ALL, Key, Tail, category_of
+from eventstore.tail_updates import TailUpdates
 from eventstore.threads import ReaderThreads
 
 T = TypeVar("T")
@@ -51,8 +49,6 @@ FOLDED_PAGE = 2_000
 """Events folded at once: a few milliseconds of a reading thread."""
 UNKNOWN = b"?"
 """In place of a key's id."""
-RETRY_SECONDS = 0.025
-"""After the tail could not be brought up to date."""
 
 
 class CoreEventStore:
@@ -64,11 +60,11 @@ class CoreEventStore:
         writer = backend.writer
         self._appends = None if writer is None else AppendQueue(writer, begin=self._begin_batch, publish=self._publish)
         self._tail = Tail(head, lambda: self._appends is not None and self._appends.is_busy)
-        self._watch = backend.watch(lambda: self._tail.last)
         self._snapshots = Snapshots()
-        self._watchers = 0
-        self._poll_task: asyncio.Task[None] | None = None
-        self._ended_polls: set[asyncio.Task[None]] = set()
+        self._updates = TailUpdates(
+            self._tail, backend.watch(lambda: self._tail.last), head=self.head,
+            page=lambda after: self.read_all(after=after, limit=PAGE), size=PAGE, forget=self._snapshots.clear,
+        )  # fmt: skip
         self._cleared_before = 0
         """How often the tail had been cleared when what is in flight began."""
         self._held: str | None = None
@@ -131,17 +127,17 @@ class CoreEventStore:
 
     def _begin_batch(self) -> bool:
         self._cleared_before = self._tail.cleared
-        return self._watchers > 0
+        return self._updates.watchers > 0
 
     def _publish(self, batch: Batch) -> None:
-        if not self._watchers or not batch.last:
+        if not self._updates.watchers or not batch.last:
             return  # the tail is behind: the next to watch brings it up to date
         fresh = [event for event in batch.events if event.position > self._tail.last]
         was_cleared = self._tail.cleared != self._cleared_before  # what is personal in them may have been erased since
         if fresh and fresh[0].position == self._tail.last + 1 and not was_cleared:
             self._tail.publish(fresh)
         elif batch.last > self._tail.last:  # or another process's events come first, or these were not asked for
-            self._watch.look()
+            self._updates.look()
 
     def hold(self, reason: str) -> None:
         self._held = reason
@@ -311,8 +307,8 @@ class CoreEventStore:
     async def head(self) -> int:
         self._check_open()
         head = await self._readers.run(lambda reader: reader.head())
-        if self._watchers and head > self._tail.last:
-            self._watch.look()  # who asks wants to see what is there, and followers may rest
+        if self._updates.watchers and head > self._tail.last:
+            self._updates.look()  # who asks wants to see what is there, and followers may rest
         return head
 
     async def size(self) -> int:
@@ -356,7 +352,7 @@ class CoreEventStore:
         elif category is not None:
             key = ("category", category)
         position = after
-        with self._watching():
+        with self._updates.watching():
             reads_file, tries = True, FOLLOW_TRIES
             while True:
                 recent = None if reads_file else self._tail.after(position, key)
@@ -402,77 +398,12 @@ class CoreEventStore:
 
     async def wait_until(self, position: int) -> None:
         self._check_open()
-        with self._watching():
+        with self._updates.watching():
             while True:
                 if self._tail.last >= position or await self.head() >= position:
                     return
                 if self._tail.last < position:
                     await self._tail.wait(ALL)
-
-    @contextmanager
-    def _watching(self) -> Iterator[None]:
-        """Keep the tail up to date meanwhile, with the events of other processes too."""
-        self._watchers += 1
-        if self._watchers == 1:
-            self._poll_task = asyncio.create_task(self._poll(), name="eventstore-poll")
-        try:
-            yield
-        finally:
-            self._watchers -= 1
-            if self._watchers == 0:
-                self._end_poll()
-
-    def _end_poll(self) -> None:
-        if self._poll_task is not None:
-            self._watch.end()
-            self._poll_task.cancel()
-            self._ended_polls.add(self._poll_task)
-            self._poll_task.add_done_callback(self._ended_polls.discard)
-            self._poll_task = None
-
-    async def _poll(self) -> None:
-        """Bring the tail up to what other processes committed, for as long as there are watchers."""
-        seen: int | None = None
-        self._watch.begin()
-        try:
-            while True:
-                vault = await self._watch.changed()
-                if await self._is_caught_up(seen, vault):
-                    seen = vault
-                else:
-                    await asyncio.sleep(RETRY_SECONDS)
-                    self._watch.again()
-        except StoreClosed:
-            return
-
-    async def _is_caught_up(self, seen: int | None, vault: int) -> bool:
-        """Return whether that could be done; ``seen``: the vault before, None at first. Raises StoreClosed."""
-        try:
-            if vault != seen:
-                if seen is not None:
-                    self._snapshots.clear()
-                self._tail.clear()  # a key may be gone
-            if seen is None:
-                self._tail.skip_to(await self.head())
-            else:
-                await self._catch_up()
-        except StoreClosed:
-            raise
-        except StoreCorrupt:
-            # An event that cannot be read. Those who wait for it shall read it and get the error.
-            self._tail.skip_to(await self.head())
-        except EventStoreError:
-            return False  # readers get the error themselves; here it is tried again
-        return True
-
-    async def _catch_up(self) -> None:
-        is_all = False
-        while not is_all:
-            cleared = self._tail.cleared
-            page = await self.read_all(after=self._tail.last, limit=PAGE)
-            if self._tail.cleared == cleared:  # else it is read again: what may be in it was erased
-                self._tail.publish([event for event in page if event.position > self._tail.last])
-                is_all = len(page) < PAGE
 
     # Closing
 
@@ -482,14 +413,12 @@ class CoreEventStore:
             self._tail.close()
         if self._appends is not None:
             await self._appends.close()
-        self._end_poll()
-        if self._ended_polls:
-            await asyncio.wait(self._ended_polls)
+        await self._updates.close()
         await asyncio.to_thread(self._close_files)
 
     def _close_files(self) -> None:
         self._readers.close()
-        self._watch.close()
+        self._updates.close_watch()
         if self._appends is not None:
             self._appends.close_file()  # last, so that it takes the WAL along
         self._vault.close()

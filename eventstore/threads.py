@@ -44,7 +44,8 @@ class WriterThread:
         while (work := self._work.get()) is not None:
             self._commit(*work)
             del work  # here and not when the next is due: to let a batch go takes as long as to begin one
-            self._log.tidy()
+            with contextlib.suppress(Exception):  # after the next commit, then: without this thread none is made
+                self._log.tidy()
 
     def _commit(self, appends: Sequence[Sequence[Append]], wants_events: bool) -> None:
         result: Batch | BaseException

@@ -97,7 +97,8 @@ class Doorbell:
                 if self._is_closed or not (self._is_watching or self._has_rung):
                     continue
                 self._end_rest()
-                with contextlib.suppress(EventStoreError, *FAILURES):  # readers get the error themselves
+                # Readers get the error themselves; a RuntimeError is of a thread that cannot be started.
+                with contextlib.suppress(EventStoreError, MemoryError, RuntimeError, *FAILURES):
                     is_asked, self._is_asked = self._is_asked, False
                     try:
                         head, hash_, held = await self._head()
@@ -133,8 +134,13 @@ class Doorbell:
         while not self._connections.address.is_pooled:
             with contextlib.suppress(*FAILURES):  # looking goes on without it
                 if self._bell is None or self._bell.is_closed():
-                    self._bell = await self._connections.connect()
-                    await self._bell.add_listener(BELL, lambda *_: self._rung())
+                    bell = await self._connections.connect()
+                    try:
+                        await bell.add_listener(BELL, lambda *_: self._rung())
+                    except BaseException:
+                        bell.terminate()
+                        raise
+                    self._bell = bell
                     self._wake.set()  # for what came meanwhile
             await asyncio.sleep(RETRY_SECONDS)
 

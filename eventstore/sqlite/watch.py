@@ -45,8 +45,9 @@ class FileWatch:
         self._is_watching = True
         self.again()  # before the thread begins, which would report the same change twice if it was much faster
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="eventstore-watch", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="eventstore-watch", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def end(self) -> None:
         self._is_watching = False
@@ -78,7 +79,7 @@ class FileWatch:
             if self._is_closed or not self._is_watching:
                 continue
             # Readers get the error themselves; here it is tried again.
-            with contextlib.suppress(sqlite3.Error, EventStoreError):
+            with contextlib.suppress(sqlite3.Error, EventStoreError, MemoryError):
                 asked = self._asked
                 (version,) = self._db.execute("PRAGMA data_version").fetchone()
                 vault = self._refresh()

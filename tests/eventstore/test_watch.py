@@ -16,6 +16,7 @@ class Log:
         self.db.execute("CREATE TABLE events (position INTEGER PRIMARY KEY)")
         self.vault = 1
         self.known = 0
+        self.error = None
         self.has_looked = threading.Event()
         """At the log's end."""
         self.watch = FileWatch(
@@ -24,6 +25,9 @@ class Log:
         )  # fmt: skip
 
     def head(self, db):
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
         (found,) = db.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
         self.has_looked.set()
         return found
@@ -89,3 +93,12 @@ async def test_closing_ends_the_thread(log):
     await changed(log)
     await asyncio.to_thread(log.watch.close)
     assert "eventstore-watch" not in {thread.name for thread in set(threading.enumerate()) - before}
+
+
+async def test_watch_goes_on_once_there_is_memory_again(log):
+    log.watch.begin()
+    await changed(log)
+    log.error = MemoryError()
+    log.commit()
+    assert await changed(log) == 1
+    assert log.error is None

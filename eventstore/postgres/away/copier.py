@@ -44,7 +44,10 @@ class Copier:
                 return
             except StoreClosed:
                 return
-            except EventStoreError:  # the database is away, or the disk is full: the next look tries it again
+            except (
+                EventStoreError,
+                MemoryError,
+            ):  # the database is away, or the disk is full: the next look tries it again
                 continue
 
     def _copy_some(self) -> bool:

@@ -378,3 +378,13 @@ async def test_a_standby_that_is_behind_has_lost_nothing(server, logs, opened):
         assert (loss.witness, loss.lost_from) == (seen[1], 3)
     finally:
         standby.remove()
+
+
+def test_copy_that_cannot_be_opened_now_is_kept(tmp_path):
+    copy = LocalCopy.open(tmp_path / "copy")
+    copy.close()
+    (tmp_path / "copy-wal").mkdir()  # as without a descriptor, or on a full disk
+    before = (tmp_path / "copy").read_bytes()
+    with pytest.raises(StoreUnavailable):
+        LocalCopy.open(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == before

@@ -52,7 +52,12 @@ class LocalCopy:
         """
         try:
             return cls(path, _opened(path))
-        except (StoreCorrupt, StoreNewer, sqlite3.DatabaseError):
+        except (StoreCorrupt, StoreNewer):
+            remove_copy(path)
+        except sqlite3.Error as error:
+            found = files.explained(error, path)
+            if not isinstance(found, StoreCorrupt):  # a full disk, say: the copy is as good as before
+                raise found from error
             remove_copy(path)
         try:
             return cls(path, _opened(path))

@@ -159,6 +159,8 @@ class Views:
             head = target if len(positions) == 1 else await self._store.head()
             for position in sorted((position for position in positions if position < head), reverse=True):
                 events = await self._store.read_all(after=position, limit=PAGE)
+                if not events:  # it was away meanwhile, and what was read is a copy that is behind
+                    raise StoreUnavailable(f"the log does not show position {position + 1} just now")
                 await self._apply([run for run in self._healthy() if run.position == position], events)
                 if progress is not None:
                     progress(self.status())

@@ -111,6 +111,12 @@ class FileWriter:
             outcome = self._explained(error)
             self._roll_back()
             return Batch([outcome] * len(appends), [], 0)
+        except MemoryError as error:  # as Python has SQLite's
+            is_known = not self._is_ending
+            self._roll_back()
+            if is_known:
+                raise
+            raise OutcomeUnknown(_unknown(self._path, error)) from error
         except BaseException:
             self._roll_back()
             raise
@@ -202,7 +208,7 @@ class FileWriter:
 
     def _explained(self, error: sqlite3.Error) -> EventStoreError:
         if self._is_ending and _may_be_stored(error):
-            return OutcomeUnknown(f"{self._path.name}: {error}; whether the events were stored is not known")
+            return OutcomeUnknown(_unknown(self._path, error))
         return files.explained(error, self._path)
 
     def _insert(self, rows: list[Row]) -> None:
@@ -234,8 +240,12 @@ class FileWriter:
         return self._reader.of_stream(stream, after=after, limit=limit)
 
 
+def _unknown(path: Path, error: Exception) -> str:
+    return f"{path.name}: {str(error) or 'out of memory'}; whether the events were stored is not known"
+
+
 def _may_be_stored(error: sqlite3.Error) -> bool:
     """Return whether a failed statement at the end of a transaction may have written all of it."""
     code = int(getattr(error, "sqlite_errorcode", 0))
     is_before_the_end = code in {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_WRITE}
-    return files.primary_code(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM} and not is_before_the_end
+    return files.primary_code(error) == sqlite3.SQLITE_IOERR and not is_before_the_end

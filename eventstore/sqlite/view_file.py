@@ -24,7 +24,6 @@ _FAULTS_OF_THE_FILE = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_READONLY,
 }
@@ -172,6 +171,8 @@ def _apply_to_all(db: sqlite3.Connection, runs: Sequence[Run], events: Sequence[
     try:
         for run in runs:
             run.projection.apply(db, events)
+    except MemoryError:  # SQLite's too
+        raise
     except Exception as error:  # a projection's edge: whose fault it is, and how far the others come, is found out
         if isinstance(error, sqlite3.Error) and is_of_the_file(error):
             raise
@@ -206,6 +207,8 @@ def _apply_safely(db: sqlite3.Connection, run: Run, events: Sequence[RecordedEve
     db.execute("SAVEPOINT projection")
     try:
         run.projection.apply(db, events)
+    except MemoryError:
+        raise
     except Exception as error:  # a projection's edge: its fault must not stop the others
         if isinstance(error, sqlite3.Error) and is_of_the_file(error):
             raise

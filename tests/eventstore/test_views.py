@@ -4,7 +4,9 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventstore import NewEvent, RecordedEvent, SQLiteEventStore, StoreUnavailable, UnknownEventType, Views
+from eventstore.sqlite import view_file
 from tests.eventstore.shapes import CODEC, Noted, counted, files_with, noted, opened
 
 ROOT = Path(__file__).parent.parent.parent
@@ -391,3 +394,28 @@ async def test_queries_of_large_tables_keep_little_in_memory(tmp_path, store):
         await views.wait_for(3)
         (row,) = await views.query("PRAGMA cache_size")
     assert row[0] == -512
+
+
+async def test_log_that_does_not_show_its_end_is_reported(tmp_path, store):
+    """It went away after its end was read, and what is read then is a copy that is behind."""
+
+    class Away(ShortOfMemory):
+        async def read_all(self, **_):
+            return []
+
+    await store.append("note-1", [noted(1, "first")], expected_version=0)
+    async with await Views.open(tmp_path / "views.db", Away(store, []), [Texts()]) as views:
+        with pytest.raises(StoreUnavailable):
+            await views.catch_up()
+
+
+def test_file_that_several_make_at_once_is_one(tmp_path):
+    begin = threading.Barrier(4)
+
+    def opened(path):
+        begin.wait()
+        view_file.open_file(path).close()
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(50):
+            list(threads.map(opened, [tmp_path / f"views-{number}.db"] * 4))

@@ -190,7 +190,8 @@ class VaultTables:
             for subject in subjects:
                 self._keys.pop(subject, None)
         rows = self._fetch("SELECT subject FROM keys WHERE erased_at IS NOT NULL AND subject = ANY($1)", list(subjects))
-        todo = [subject for subject in subjects if (subject,) not in {tuple(row) for row in rows}]
+        erased = {row[0] for row in rows}
+        todo = [subject for subject in subjects if subject not in erased]
         if todo:
             self._erase(todo)
         with self._lock:

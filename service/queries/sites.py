@@ -1,8 +1,8 @@
 """Documentation sites: the state of their indexes, and which may be asked without a key."""
 
+import asyncio
 import json
 import sqlite3
-from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -15,6 +15,8 @@ from service.domain.texts.times import timestamp_from
 from service.domain.widget import Widget
 from service.streams import SITES, SPENDING, decoded
 from service.views.sites import IndexFailure, SiteView, WidgetView
+
+RETRY_SECONDS = 1.0
 
 COLUMNS = (
     "domain, project_id, organization_id, index_wanted, wanted_at, commit_id, indexed_at, pages, sections,"
@@ -116,6 +118,8 @@ class PublicSites:
     def __init__(self, store: EventStore, views: Views) -> None:
         self._store, self._views = store, views
         self._position = 0
+        self._changed = asyncio.Event()
+        """Sites that were opened or closed are to be read."""
         self._sites: dict[str, PublicSite] = {}
 
     async def load(self) -> None:
@@ -125,14 +129,27 @@ class PublicSites:
 
     async def run(self) -> None:
         """Follow the log until cancelled."""
-        async for batch in self._store.follow(after=self._position, category=SITES.category):
-            changed = [each for each in decoded(SITES, batch) if isinstance(each[1], SiteAccessChanged)]
-            for domain, _ in changed:
-                self._sites.pop(domain, None)  # until its row is there: a site that was closed is closed at once
-            if changed:
-                with suppress(StoreUnavailable):  # views that cannot be written: what is not certain stays closed
-                    await self._views.wait_for(batch[-1].position)
-                    await self._read()
+        async with asyncio.TaskGroup() as following:
+            following.create_task(self._read_changed())
+            async for batch in self._store.follow(after=self._position, category=SITES.category):
+                changed = [each for each in decoded(SITES, batch) if isinstance(each[1], SiteAccessChanged)]
+                for domain, _ in changed:
+                    self._sites.pop(domain, None)  # until its row is there: a site that was closed is closed at once
+                if changed:
+                    self._position = batch[-1].position
+                    self._changed.set()
+
+    async def _read_changed(self) -> None:
+        """Read the rows after each change; what is not certain stays closed meanwhile."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._views.wait_for(self._position)
+                await self._read()
+            except (StoreUnavailable, TimeoutError):
+                await asyncio.sleep(RETRY_SECONDS)
+                self._changed.set()
 
     def find(self, domain: str) -> PublicSite | None:
         return self._sites.get(domain)
@@ -143,6 +160,7 @@ class PublicSites:
 
     async def _read(self) -> None:
         rows = await self._views.query("SELECT domain, organization_id, origins FROM sites WHERE public", ())
-        self._sites = {
-            row["domain"]: PublicSite(row["organization_id"], tuple(json.loads(row["origins"]))) for row in rows
-        }
+        if not self._changed.is_set():  # else the rows may be old, and are read again
+            self._sites = {
+                row["domain"]: PublicSite(row["organization_id"], tuple(json.loads(row["origins"]))) for row in rows
+            }

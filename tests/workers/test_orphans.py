@@ -1,12 +1,13 @@
 """Replies whose process has ended."""
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
+import sqlite3
+from contextlib import aclosing, asynccontextmanager, closing
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from eventstore import execute
+from eventstore import SQLiteEventStore, execute
 from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.recorded_reply import CallEnd, CompleteReply, RecordSources, RecordText
@@ -210,3 +211,18 @@ async def test_last_reply_waits_for_its_reader_when_another_process_crashes(stor
     turns.put_nowait(None)
     assert await until(store, "a", "reader-left") == "reader-left"
     watching.cancel()
+
+
+async def test_reply_whose_record_is_damaged_keeps_no_other_from_being_settled(tmp_path, store, followed):
+    await begin(store, "a")
+    await begin(store, "b")
+    await followed.wait_for(await store.head(), 60)
+    with closing(sqlite3.connect(tmp_path / "events.db")) as db, db:
+        db.execute("UPDATE events SET data = '[]' WHERE stream = 'thread-a' AND stream_version = 1")
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as other:
+        orphans = Orphans(other, followed, instance="here", is_alive=lambda _: False, crashed=tuple, takes_over=True)
+        watching = asyncio.create_task(orphans.watch(await store.head()))
+        assert await until(store, "b", "reply-resumed") == "reply-resumed"
+        assert not watching.done()
+        watching.cancel()
+        await asyncio.wait([watching])

@@ -6,13 +6,23 @@ interrupted, and so is one that has been left for too long.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import structlog
 
-from eventstore import CommandId, EventStore, SubjectErased, Views, execute, load
+from eventstore import (
+    CommandId,
+    EventStore,
+    EventStoreError,
+    StoreCorrupt,
+    SubjectErased,
+    Undecodable,
+    Views,
+    execute,
+    load,
+)
 from service.domain.errors import Conflict, NotFound
 from service.domain.events import GONE
 from service.domain.threads.recorded_reply import LeaveReply, Reply, ResumeReply, StopReply
@@ -53,18 +63,36 @@ class Orphans:
         self._sleep = sleep
         self._offered: set[str] = set()
         """Crashed processes whose last replies wait for their readers."""
+        self._damaged: set[str] = set()
+        """Replies whose record cannot be read."""
 
     async def watch(self, position: int) -> None:
         """Settle what dead processes have left, now and whenever one has ended, until cancelled."""
         await wait_for_rebuild(self._views, position)
         while True:
-            replies = await active_replies(self._views)
-            ended = {name for name in {reply.instance for reply in replies} if self._has_ended(name)}
-            for reply in replies:
-                if reply.instance in ended:
-                    await self.settle(reply.thread_id, reply.reply_id, reply.instance)
+            try:
+                await self._settle_all()
+            except EventStoreError as error:
+                log.warning("replies of ended processes wait", kind=type(error).__name__)
             await self.offer_again(position)
             await self._sleep(WATCH_SECONDS)
+
+    async def _settle_all(self) -> None:
+        replies = await active_replies(self._views)
+        ended = {name for name in {reply.instance for reply in replies} if self._has_ended(name)}
+        for reply in replies:
+            if reply.instance in ended and reply.reply_id not in self._damaged:
+                with self._others_going_on(reply.reply_id):
+                    await self.settle(reply.thread_id, reply.reply_id, reply.instance)
+
+    @contextmanager
+    def _others_going_on(self, reply_id: str) -> Iterator[None]:
+        """Leave a reply whose record cannot be read as it is."""
+        try:
+            yield
+        except (StoreCorrupt, Undecodable):
+            self._damaged.add(reply_id)
+            log.exception("a reply's record is damaged", reply_id=reply_id)
 
     async def offer_again(self, position: int) -> None:
         """Have the last replies of crashed processes wait for their readers, before one can come back.
@@ -75,11 +103,14 @@ class Orphans:
         if not crashed:
             return
         self._offered |= crashed
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(OFFER_SECONDS):
                 await wait_for_rebuild(self._views, position)
                 for reply in await last_replies(self._views, crashed):
-                    await self._offer_again(reply.thread_id, reply.reply_id)
+                    with self._others_going_on(reply.reply_id):
+                        await self._offer_again(reply.thread_id, reply.reply_id)
+        except (TimeoutError, EventStoreError) as error:
+            log.warning("last replies of crashed processes are not offered again", kind=type(error).__name__)
 
     async def settle(self, thread_id: str, reply_id: str, giver: str) -> None:
         """Take a reply under way over when the process that gave it has ended, or mark it as interrupted."""

@@ -156,3 +156,19 @@ async def test_new_secret_takes_the_place_of_a_damaged_one(tmp_path, store):
     assert (await load(store, INCOMING, "p")).state.secret == DAMAGED
     await execute(store, INCOMING, "p", SetIncomingSecret("whsec_new", NOW))
     assert (await load(store, INCOMING, "p")).state.secret == "whsec_new"
+
+
+async def test_job_whose_record_is_damaged_ends_no_other(tmp_path, store):
+    await make_project(store)
+    await request(store, "damaged", "docs/one")
+    await request(store, "whole", "docs/two")
+    async with await Views.open(tmp_path / "views.db", store, all_projections()) as views:
+        await views.catch_up()
+        with closing(sqlite3.connect(tmp_path / "events.db")) as db, db:
+            db.execute("UPDATE events SET data = '[]' WHERE stream = 'job-damaged' AND stream_version = 1")
+        following = asyncio.create_task(views.run())
+        async with running(store, views, FakeDocsSource({"index.md": "# Hi\n"})) as runner:
+            assert await ended(store, "whole") == "job-completed"
+            assert not runner.done()
+        following.cancel()
+        await asyncio.wait([following])

@@ -14,7 +14,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventstore import EventStore, StoreCorrupt, StoreUnavailable, Views, execute, load
+from eventstore import EventStore, StoreCorrupt, StoreUnavailable, Undecodable, Views, execute, load
 from service.agent.loop.budgets import Budgets
 from service.agent.loop.job_context import JobContext
 from service.domain.errors import Conflict, ServiceError, Unavailable
@@ -173,7 +173,7 @@ class JobRunner:
         try:
             async with self._arrival(organization_id):
                 state = (await retry_while_unavailable(lambda: load(self._store, JOBS, job_id))).state
-        except StoreCorrupt:  # as in _run_job
+        except (StoreCorrupt, Undecodable):  # as in _run_job
             log.exception(RECORD_DAMAGED, job_id=job_id)
             return
         if isinstance(state, Queued) and state.waiting is not None:
@@ -207,7 +207,7 @@ class JobRunner:
             return
         try:
             await retry_while_unavailable(partial(self._interrupt, job_id, name))
-        except StoreCorrupt:  # as in _run_job
+        except (StoreCorrupt, Undecodable):  # as in _run_job
             log.exception(RECORD_DAMAGED, job_id=job_id)
         if self._elsewhere.get(job_id) == name:
             del self._elsewhere[job_id]
@@ -230,7 +230,7 @@ class JobRunner:
         structlog.contextvars.bind_contextvars(job_id=job_id)
         try:
             await self._in_turn(job_id, organization_id)
-        except StoreCorrupt:  # nothing more can be recorded of this job; the others go on
+        except (StoreCorrupt, Undecodable):  # nothing more can be recorded of this job; the others go on
             log.exception(RECORD_DAMAGED)
 
     async def _in_turn(self, job_id: str, organization_id: str) -> None:
@@ -348,7 +348,7 @@ class JobRunner:
         try:
             with suppress(Conflict):
                 await retry_while_unavailable(lambda: execute(self._store, JOBS, job_id, ResumeJob(now)))
-        except StoreCorrupt:  # as in _run_job
+        except (StoreCorrupt, Undecodable):  # as in _run_job
             log.exception(RECORD_DAMAGED, job_id=job_id)
 
 

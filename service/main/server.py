@@ -40,6 +40,9 @@ from service.workers.data_folder_watch import AwayLog
 from service.workers.indexing.embedder import Embedder
 from service.workers.key_rotation import KeyRotation
 
+REPLIER = "replier"
+"""The name of the worker that requests are taken after."""
+
 
 class Server:
     """Everything that runs while the service serves."""
@@ -103,7 +106,7 @@ class Server:
         yield Worker("failed-sign-ins", parts.failed_sign_ins.run, Stop.REQUESTS)
         yield Worker("ended-jobs", parts.job_reader.run, Stop.REQUESTS, reads=True)
         yield Worker(
-            "replier", lambda: parts.replier.run(ready=self._replies_ready, announced=self.announced), Stop.REPLIES
+            REPLIER, lambda: parts.replier.run(ready=self._replies_ready, announced=self.announced), Stop.REPLIES
         )
         yield Worker("job-runner", parts.job_runner.run, Stop.JOBS)
         if parts.hosted_folder is not None:
@@ -155,7 +158,7 @@ class Server:
         await parts.job_reader.load()
         self._workers.begin(worker for worker in self._table() if worker.reads or not self.reads_only)
         if not self.reads_only:
-            await self._replies_ready.wait()
+            await self._workers.until(self._replies_ready, REPLIER)
         self._metrics_runner = await serve_metrics(parts.metrics, runtime.settings)
 
     @property

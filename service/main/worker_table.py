@@ -100,6 +100,16 @@ class Workers:
         """Return the names of those that have ended without being stopped, which none should."""
         return [name for name, task in self._tasks.items() if task.done() and self._stops[name] not in self._stopped]
 
+    async def until(self, event: asyncio.Event, name: str) -> None:
+        """Wait for what a worker sets once it is ready. Raise RuntimeError where it ends before."""
+        waiting, worker = asyncio.create_task(event.wait()), self._tasks[name]
+        try:
+            await asyncio.wait([waiting, worker], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        if not event.is_set():
+            raise RuntimeError(f"the worker {name} has ended") from (None if worker.cancelled() else worker.exception())
+
     async def stop(self, number: Stop) -> None:
         """Cancel the workers of this number, and wait at most ``SHUTDOWN_SECONDS`` for them; again does no harm."""
         self._stopped.add(number)

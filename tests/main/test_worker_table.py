@@ -107,3 +107,19 @@ async def test_worker_of_the_leader_begins_again_after_an_outage():
     await asyncio.wait_for(worker.began.wait(), 60)
     running.cancel()
     await asyncio.wait([running])
+
+
+async def test_worker_that_ends_before_it_is_ready_is_reported():
+    """Who starts the service would else wait for it for good."""
+
+    async def fail():
+        raise ValueError("no")
+
+    workers = Workers()
+    workers.begin([Worker("short", fail, Stop.JOBS), Recorded().worker("long", Stop.JOBS)])
+    with pytest.raises(RuntimeError, match="short has ended"):
+        await workers.until(asyncio.Event(), "short")
+    ready = asyncio.Event()
+    asyncio.get_running_loop().call_soon(ready.set)
+    await workers.until(ready, "long")
+    await workers.stop(Stop.JOBS)

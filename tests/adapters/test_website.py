@@ -190,3 +190,11 @@ async def test_a_website_cannot_be_changed(site, tmp_path):
     ):
         with pytest.raises(Conflict, match="read, not changed"):
             await call
+
+
+async def test_site_that_is_slow_to_list_its_pages_is_given_up(site, tmp_path):
+    """As ``fetch`` is; each request has a limit of its own, but a site may ask for many."""
+    site.files = {"/llms.txt": ("text/plain", "[A](/a.md)"), "/a.md": ("text/markdown", "A")}
+    with pytest.raises(Unavailable) as given_up:
+        await docs(tmp_path, limits=LIMITS._replace(seconds=0.0)).register(source(site))
+    assert given_up.value.code == "timed_out"

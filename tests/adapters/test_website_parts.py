@@ -53,6 +53,16 @@ def test_robots_txt_is_obeyed():
     assert Robots("").allows("https://docs.example.com/")
 
 
+@pytest.mark.parametrize(
+    "line", ["Crawl-delay: ²", "Crawl-delay: " + "9" * 5_000, "Disallow: //[", "Sitemap: http://["]
+)
+def test_what_cannot_be_read_in_robots_txt_is_left_out(line):
+    robots = Robots(f"User-agent: *\n{line}\nDisallow: /private\nSitemap: https://docs.example.com/map.xml\n")
+    assert not robots.allows("https://docs.example.com/private/x")
+    assert robots.allows("https://docs.example.com/guide")
+    assert robots.sitemaps == ["https://docs.example.com/map.xml"]
+
+
 def test_pages_of_llms_txt_are_its_links():
     text = "# Site\n> About\n\n- [A](/guide/a.md): about a\n- [B](b)\n"
     text += "- [A again](/guide/a.md)\n- [Spec](/openapi.json)\n- [Out](https://x.y/z)"

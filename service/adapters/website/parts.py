@@ -19,6 +19,8 @@ MAX_LIST_BYTES = 10 * 1024 * 1024
 """Limit for a sitemap, uncompressed, or an llms.txt."""
 MAX_FULL_BYTES = 20 * 1024 * 1024
 MAX_URL = 1000
+MAX_SITEMAPS = 20
+"""That a robots.txt may name."""
 MAX_DELAY_SECONDS = 10.0
 
 _SOURCE = re.compile(r"^#\s+([^\n]{1,300})\n+(?:Source|URL|Url):\s*<?(https?://[^\s<>]{1,900})>?[ \t]*$", re.MULTILINE)
@@ -36,8 +38,13 @@ class Robots:
 
     def __init__(self, text: str = "") -> None:
         self._parser = RobotFileParser()
-        self._parser.parse(text[:MAX_ROBOTS_BYTES].splitlines())
-        self.sitemaps: list[str] = [one for one in (self._parser.site_maps() or ())[:20] if len(one) <= MAX_URL]
+        lines = text[:MAX_ROBOTS_BYTES].splitlines()
+        try:
+            self._parser.parse(lines)
+        except ValueError:
+            self._parser = RobotFileParser()
+            self._parser.parse([line for line in lines if _is_rule(line)])
+        self.sitemaps = [one for one in (self._parser.site_maps() or ())[:MAX_SITEMAPS] if is_address(one)]
         delay = self._parser.crawl_delay(AGENT)
         self.delay_seconds = min(float(delay), MAX_DELAY_SECONDS) if delay is not None else 0.0
 
@@ -45,7 +52,24 @@ class Robots:
         return self._parser.can_fetch(AGENT, url)
 
 
+def _is_rule(line: str) -> bool:
+    """Return whether Python's parser can read a line: of ``Crawl-delay: ²`` it takes a number, and finds none."""
+    try:
+        RobotFileParser().parse(["User-agent: *", line])
+    except ValueError:
+        return False
+    return True
+
+
+def is_address(text: str) -> bool:
+    try:
+        return len(text) <= MAX_URL and bool(urlsplit(text).netloc)
+    except ValueError:
+        return False
+
+
 def origin_of(url: str) -> str:
+    """Raises ValueError for what ``is_address`` does not take."""
     parts = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}"
 

@@ -16,6 +16,7 @@ import sqlite3
 import tarfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,8 +112,12 @@ class WebsiteDocs(DocsSource):
         if source.code_host != "website":
             await self._repositories.register(source)
             return
-        async with self._crawl(source) as crawl:
+        async with self._in_time(source), self._crawl(source) as crawl:
             await crawl.lists()
+
+    async def forget(self, source: Source) -> None:
+        if source.code_host != "website":
+            await self._repositories.forget(source)
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
         if source.code_host != "website":
@@ -120,11 +125,8 @@ class WebsiteDocs(DocsSource):
         file = self._file(source)
         async with self._locks.setdefault(source.project_id, asyncio.Lock()):
             known = await asyncio.to_thread(_known, file)
-            try:
-                async with asyncio.timeout(self._limits.seconds), self._crawl(source) as crawl:
-                    pages, gone = await crawl.pages(known)
-            except TimeoutError:
-                raise Unavailable(f"{source.repository} took longer than allowed.", code="timed_out") from None
+            async with self._in_time(source), self._crawl(source) as crawl:
+                pages, gone = await crawl.pages(known)
             return Fetched(await asyncio.to_thread(_keep, file, pages, gone), None)
 
     async def keep_contexts(self, source: Source, contexts: Sequence[Source]) -> None:
@@ -190,6 +192,14 @@ class WebsiteDocs(DocsSource):
         return self._data / "websites" / f"{source.project_id}.db"
 
     @asynccontextmanager
+    async def _in_time(self, source: Source) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                yield
+        except TimeoutError:
+            raise Unavailable(f"{source.repository} took longer than allowed.", code="timed_out") from None
+
+    @asynccontextmanager
     async def _crawl(self, source: Source) -> "AsyncIterator[_Crawl]":
         connector = guarded_connector(allow_private=self._allow_private, limit=self._limits.at_a_time)
         async with aiohttp.ClientSession(
@@ -224,20 +234,30 @@ class _Crawl:
             url = self._base if self._named else self._base + name
             listed: list[Listed] = []
             if name.endswith("llms-full.txt"):
-                text = await self._text(url, MAX_FULL_BYTES)
-                within = [_Page(one, ".md", "", "", body.encode()) for one, body in full_pages(text, self._base)]
-                if text.strip() and within:
-                    return [], within[: self._limits.pages]
+                within = await asyncio.to_thread(self._within, await self._text(url, MAX_FULL_BYTES))
+                if within:
+                    return [], within
             elif name.endswith(".txt"):
-                listed = list(llms_pages(await self._text(url, MAX_LIST_BYTES), self._base))
+                listed = await asyncio.to_thread(self._listed, await self._text(url, MAX_LIST_BYTES))
             else:
                 listed = await self._sitemaps([url] if self._named else [*self._robots.sitemaps, url])
-            allowed = [one for one in listed if self._robots.allows(one.url)]
+            allowed = await asyncio.to_thread(self._allowed, listed[: self._limits.pages])
             if allowed:
-                return allowed[: self._limits.pages], []
+                return allowed, []
         raise Invalid(
             f"{self._base} lists no pages: it has no llms.txt, sitemap.xml or llms-full.txt.", code="no_pages"
         )
+
+    def _within(self, text: str) -> list[_Page]:
+        found = islice(full_pages(text, self._base), self._limits.pages) if text.strip() else ()
+        return [_Page(one, ".md", "", "", body.encode()) for one, body in found]
+
+    def _listed(self, text: str) -> list[Listed]:
+        return list(islice(llms_pages(text, self._base), self._limits.pages))
+
+    def _allowed(self, listed: Sequence[Listed]) -> list[Listed]:
+        """Each page is held against each rule: thousands of both take seconds."""
+        return [one for one in listed if self._robots.allows(one.url)]
 
     async def pages(self, known: Mapping[str, tuple[str, str]]) -> tuple[list[_Page], set[str]]:
         """The pages that are new or changed, and which of those that are known the site has no more."""
@@ -284,7 +304,7 @@ class _Crawl:
         if answer.status >= 500:
             raise Unavailable(f"{origin_of(self._base)}/robots.txt cannot be read just now.", code="unavailable")
         if answer.status == 200:
-            self._robots = Robots(answer.body.decode("utf-8", "replace"))
+            self._robots = await asyncio.to_thread(Robots, answer.body.decode("utf-8", "replace"))
 
     async def _text(self, url: str, limit: int) -> str:
         answer = await self._get(url, limit)

@@ -325,6 +325,10 @@ def _tokens_of(project: ProjectSettings) -> set[str]:
 
 
 def _require_url(text: str) -> None:
-    parts = urlsplit(text)
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme.lower() in ("http", "https") and bool(parts.hostname)
+    except ValueError:  # brackets that hold no address
+        is_url = False
+    if not is_url:
         raise Invalid(f"{text!r} is not an https:// URL. Give the address that git clones the repository from.")

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from eventstore import EventStore, Metadata, execute, plan
+from eventstore import EventStore, Metadata, WrongExpectedVersion, execute, plan
 from service.domain.access.members import GiveRole
 from service.domain.organizations import CreateOrganization
 from service.runtime.system import new_id, now
@@ -28,5 +28,9 @@ async def create_owned_organization(
     at = now()
     created = await plan(store, ORGANIZATIONS, organization_id, CreateOrganization(name, at), metadata=metadata)
     owned = await plan(store, MEMBERS, organization_id, GiveRole(owner_id, "owner", at), metadata=metadata)
-    done = await store.append_all([one for one in (created, owned) if one is not None])
+    try:
+        done = await store.append_all([one for one in (created, owned) if one is not None])
+    except WrongExpectedVersion:  # sent twice at once: the other one is to be said
+        await plan(store, ORGANIZATIONS, organization_id, CreateOrganization(name, at), metadata=metadata)
+        raise
     return CreatedOrganization(organization_id, done.position)

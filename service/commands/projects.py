@@ -6,7 +6,17 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventstore import Append, EventStore, Metadata, Views, execute, load, plan
+from eventstore import (
+    Append,
+    EventStore,
+    Metadata,
+    OutcomeUnknown,
+    Views,
+    WrongExpectedVersion,
+    execute,
+    load,
+    plan,
+)
 from service.commands.sites import request_index
 from service.domain.errors import Conflict, NotFound, ServiceError
 from service.domain.projects.decider import ChangeProject, CreateProject
@@ -54,10 +64,19 @@ async def create_project(
     command = CreateProject(replace(new, ref=source.ref), at)
     project = await plan(store, PROJECTS, project_id, command, metadata=metadata)
     site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
-    warnings = await _require_reachable(docs, code_hosts, source)
-    warnings += await _unreachable_contexts(docs, context_sources(project_id, new.contexts))
     writes: list[Append] = [write for write in (project, site) if write is not None]
-    return CheckedProject(project_id, (await store.append_all(writes)).position, warnings)
+    try:
+        warnings = await _require_reachable(docs, code_hosts, source)
+        warnings += await _unreachable_contexts(docs, context_sources(project_id, new.contexts))
+        position = (await store.append_all(writes)).position
+    except OutcomeUnknown:
+        raise
+    except BaseException as error:
+        await docs.forget(source)
+        if isinstance(error, WrongExpectedVersion):  # another project got the domain meanwhile: that is to be said
+            await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
+        raise
+    return CheckedProject(project_id, position, warnings)
 
 
 def repository_from(text: str, folder: Path = Path()) -> str:

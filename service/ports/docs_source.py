@@ -185,6 +185,9 @@ class DocsSource(Protocol):
             Unavailable: out of reach.
         """
 
+    async def forget(self, source: Source) -> None:
+        """Remove what ``register`` has imported for a project that is not recorded after all. Safe to repeat."""
+
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
         """Bring the ref (and the branch, where it exists) into our bare clone, history not needed. Safe to repeat. Of a
         context repository the ref may be a tag, or empty for its default branch.

@@ -103,7 +103,8 @@ async def test_bad_tokens_are_refused(projects, organization, token):
 
 
 @pytest.mark.parametrize(
-    "repository", ["file:///etc", "ssh://git@host/x", "git@host:x", "upload://abcdefgh/x.zip", "ext::sh -c x", ""]
+    "repository",
+    ["file:///etc", "ssh://git@host/x", "git@host:x", "upload://abcdefgh/x.zip", "ext::sh -c x", "", "http://["],
 )
 async def test_only_web_addresses_and_allowed_folders_can_be_named(projects, organization, repository):
     with pytest.raises((Invalid, Forbidden)):

@@ -1,5 +1,7 @@
 """Making and changing projects: what is asked of git and the code host first, what is recorded, and what is not."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -136,3 +138,40 @@ async def test_clones_of_removed_contexts_are_removed(make, change, docs):
     assert made.warnings == ()
     await change(made.id, contexts=(api,))
     assert docs.kept_contexts == {made.id: ["api"]}
+
+
+async def test_domain_that_another_project_took_meanwhile_is_refused(make, docs):
+    """What was imported for the project that is none is removed."""
+    begun, end, register = asyncio.Event(), asyncio.Event(), docs.register
+
+    async def held(source):
+        await register(source)
+        begun.set()
+        await end.wait()
+
+    docs.register = held
+    first = asyncio.create_task(make())
+    await begun.wait()
+    docs.register = register
+    second = await make()
+    end.set()
+    with pytest.raises(Conflict) as refused:
+        await first
+    assert refused.value.code == "domain_taken"
+    assert {source.project_id for source in docs.registered} == {second.id}
+
+
+async def test_project_whose_caller_leaves_is_removed_again(make, docs):
+    begun, register = asyncio.Event(), docs.register
+
+    async def held(source):
+        await register(source)
+        begun.set()
+        await asyncio.Event().wait()
+
+    docs.register = held
+    making = asyncio.create_task(make())
+    await begun.wait()
+    making.cancel()
+    await asyncio.wait([making])
+    assert docs.registered == []

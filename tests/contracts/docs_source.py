@@ -71,6 +71,13 @@ class TransportContract:
         fetched = await docs.fetch(source)
         assert await self.files(docs, source, fetched.base_commit) == FILES
 
+    async def test_what_was_forgotten_can_be_registered_again(self, docs, source):
+        await docs.register(source)
+        await docs.forget(source)
+        await docs.forget(source)
+        await docs.register(source)
+        assert await self.files(docs, source, (await docs.fetch(source)).base_commit)
+
     async def test_default_branch_is_the_one_the_repository_shows(self, docs, source, someone_pushes):
         await docs.register(source)
         await someone_pushes("docs/x", "README.md", "Theirs\n")

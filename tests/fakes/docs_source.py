@@ -76,6 +76,9 @@ class FakeDocsSource:
         self._base(source)
         self.registered.append(source)
 
+    async def forget(self, source: Source) -> None:
+        self.registered = [one for one in self.registered if one.project_id != source.project_id]
+
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
         if source.context:
             fetched = await self._context(source).fetch(_plain(source))

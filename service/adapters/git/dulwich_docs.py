@@ -134,6 +134,11 @@ class DulwichDocs:
         if source.ref not in await asyncio.to_thread(git_own.heads, hosted, [source.ref]):
             raise _no_branch("The hosted repository", source.ref)
 
+    async def forget(self, source: Source) -> None:
+        if source.code_host == "local" and not source.context:
+            async with self._locked(source):
+                await asyncio.to_thread(shutil.rmtree, self._hosted(source), ignore_errors=True)
+
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
         if source.context:
             return await self._fetch_context(source)

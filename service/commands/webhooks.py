@@ -19,7 +19,7 @@ from service.domain.hooks.webhooks import (
     checked_secret,
     make_secret,
 )
-from service.queries.webhooks import get_webhook, list_webhooks
+from service.queries.webhooks import get_webhook, webhooks_of
 from service.runtime.system import new_id, now
 from service.streams import DELIVERIES, ERASURES, WEBHOOKS
 
@@ -49,12 +49,16 @@ async def create_webhook(
 
     Raise Invalid, and Conflict when the id is used or the organization has the most that it may.
     """
-    theirs = [one for one in await list_webhooks(views) if one.organization_id == new.organization_id]
-    if len(theirs) >= MAX_WEBHOOKS:
-        raise Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
+    full = Conflict(f"An organization has at most {MAX_WEBHOOKS} webhooks; delete one: docsmith webhook delete ID")
+    if len((await webhooks_of(views, new.organization_id)).webhooks) >= MAX_WEBHOOKS:
+        raise full
     webhook_id, secret = webhook_id or new_id(), checked_secret(secret) if secret else new_secret()
     command = CreateWebhook(**asdict(new), secret=secret, now=now())
     await execute(store, WEBHOOKS, webhook_id, command, metadata=metadata)
+    await views.catch_up()
+    if len((await webhooks_of(views, new.organization_id)).webhooks) > MAX_WEBHOOKS:  # others were created meanwhile
+        await delete_webhook(store, views, webhook_id, metadata)
+        raise full
     return CreatedWebhook(webhook_id, secret)
 
 

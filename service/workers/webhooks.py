@@ -52,6 +52,8 @@ log = structlog.get_logger()
 
 FOR_EACH_WEBHOOK = 2
 """Deliveries to one webhook at the same time: a slow one gets no larger share."""
+FOLLOW_SECONDS = 60.0
+"""Until a read model that has failed is waited for again."""
 LONGEST_WAIT_SECONDS = 3600.0
 """The clock may be set, or stand still with the machine: what is due is looked at again after this time."""
 
@@ -139,9 +141,10 @@ class Webhooks:
         except Exception:  # a delivery's edge; it stays in flight, so it is not sent again before the next start
             log.exception("delivery crashed", delivery_id=due.id)
             return
-        if await self._follow(position):  # else it stays in flight, too: its row still says that it is due
-            del self._in_flight[due.id]
-            self._woken.set()
+        while not await self._follow(position):  # its row still says that it is due
+            await self._sleep(FOLLOW_SECONDS)
+        del self._in_flight[due.id]
+        self._woken.set()
 
     async def _attempt(self, due: DueDelivery) -> int:
         """Send and record, if the log agrees that it is due; the position to be followed to."""

@@ -5,6 +5,8 @@ import random
 import tracemalloc
 from contextlib import aclosing
 
+import pytest
+
 from service.web.http.live import with_keep_alives
 from service.workers.replies.broadcast import MAX_PACKED, Broadcast, Topic
 
@@ -173,6 +175,27 @@ async def test_silence_is_filled_with_keep_alives():
     assert 7 in [await anext(told), await anext(told)]
     news.put_nowait(-1)
     assert [event async for event in told if event is not None] == []
+
+
+async def test_answer_that_breaks_in_a_silence_says_why():
+    """The next event is being waited for; the events end all the same."""
+    ended = asyncio.Event()
+
+    async def events():
+        try:
+            await asyncio.Event().wait()
+            yield 0
+        finally:
+            ended.set()
+
+    async def answer():
+        async with aclosing(with_keep_alives(events(), seconds=0.01)) as told:
+            async for _ in told:
+                raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError, match="gone"):
+        await answer()
+    assert ended.is_set()
 
 
 async def test_a_server_that_goes_down_ends_long_answers():

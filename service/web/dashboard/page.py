@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from service.commands.audit import record_page_read
 from service.ports.bounds import CountBound
-from service.queries.access.keys import Revocation
 from service.runtime.shares import Seats
 from service.web.dashboard.navigation import groups_of
 from service.web.http.access.people import Member, SignedIn, metadata, signed_in
@@ -115,9 +114,7 @@ def see_other(request: web.Request, path: str, *, notice: str = "") -> web.Respo
     return response
 
 
-async def live(
-    request: web.Request, fragments: AsyncIterator[Live], *, revocation: Revocation | None = None
-) -> web.StreamResponse:
+async def live(request: web.Request, fragments: AsyncIterator[Live]) -> web.StreamResponse:
     """Send fragments to a live region as they come, until they end, the session ends or the server goes down.
 
     The region: ``<div hx-sse:connect="ADDRESS" hx-sse:close="done" hx-swap="innerMorph">``. Begin with a fragment of
@@ -131,7 +128,7 @@ async def live(
     with request.app[LIVE_SEATS].seat(*owners, is_used=partial(_is_connected, request)) as has_seat:
         if not has_seat:
             return web.Response(status=204, headers={"Cache-Control": "no-store"})
-        return await _sent_live(request, fragments, revocation)
+        return await _sent_live(request, fragments)
 
 
 def _is_connected(request: web.Request) -> bool:
@@ -139,13 +136,11 @@ def _is_connected(request: web.Request) -> bool:
     return request.transport is not None and not request.transport.is_closing()
 
 
-async def _sent_live(
-    request: web.Request, fragments: AsyncIterator[Live], revocation: Revocation | None
-) -> web.StreamResponse:
+async def _sent_live(request: web.Request, fragments: AsyncIterator[Live]) -> web.StreamResponse:
     request[VISIT].is_stream = True
     response = web.StreamResponse(headers=LIVE_HEADERS)
     await response.prepare(request)
-    ended, ends = False, revocation or revocation_of(request)
+    ended = False
 
     async def watched() -> AsyncGenerator[Live, None]:
         nonlocal ended
@@ -155,8 +150,8 @@ async def _sent_live(
 
     closing: asyncio.Event = request.app[CLOSING]
     with suppress(ConnectionError):  # the page was closed
-        async with aclosing(watched()) as events:
-            async for one in with_keep_alives(events, closing, revocation=ends):
+        async with aclosing(with_keep_alives(watched(), closing, revocation=revocation_of(request))) as told:
+            async for one in told:
                 await response.write(b":\n\n" if one is None else _encoded(one))
         if ended:
             await response.write(ENDED)

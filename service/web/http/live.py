@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
@@ -23,13 +23,16 @@ _TCP_USER_TIMEOUT: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 
 
 async def with_keep_alives(
-    events: AsyncIterator[T],
+    events: AsyncGenerator[T, None],
     closing: asyncio.Event | None = None,
     *,
     revocation: Revocation | None = None,
     seconds: float = KEEP_ALIVE_SECONDS,
-) -> AsyncIterator[T | None]:
-    """Yield the events, and a None for each ``seconds`` without one; end once ``closing`` is set or the key revoked."""
+) -> AsyncGenerator[T | None, None]:
+    """Yield the events, and a None for each ``seconds`` without one; end once ``closing`` is set or the key revoked.
+
+    Close it (``aclosing``): it closes the events, which cannot be closed while the next one is waited for.
+    """
     closed = asyncio.ensure_future((closing or asyncio.Event()).wait())
     upcoming = asyncio.ensure_future(_next(events))
     if revocation is not None:
@@ -56,6 +59,7 @@ async def with_keep_alives(
         for waiting in (upcoming, closed):
             waiting.cancel()
         await asyncio.gather(upcoming, closed, return_exceptions=True)
+        await events.aclose()
 
 
 class KeepAlives:

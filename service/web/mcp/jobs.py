@@ -137,9 +137,9 @@ async def _wait(call: Call[Organization], job_id: str, after: int, seconds: floa
     """Wait until the job ends, the time is over, the key is revoked or the server goes down."""
     events, app = live_events(call.request.app[STORE], job_id, after), call.request.app
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds), aclosing(events):
-            revocation = revocation_of(call.request)
-            async for news in with_keep_alives(events, app[CLOSING], revocation=revocation):
+        kept = with_keep_alives(events, app[CLOSING], revocation=revocation_of(call.request))
+        async with asyncio.timeout(seconds), aclosing(kept) as told:
+            async for news in told:
                 if news is None:
                     await call.progress.keep_alive()
                 elif isinstance(news[1], JobCompleted | JobFailed):

@@ -36,8 +36,9 @@ async def follow_reply(request: web.Request) -> web.StreamResponse:
             await replier.record_reconnect(thread_id, reply_id)
         await response.prepare(request)
         lines = _Lines(request, response, after)
-        async with aclosing(topic.batches(lines.write_now, after=after)) as batches:
-            async for events in with_keep_alives(batches, seconds=SILENCE_SECONDS):
+        batches = topic.batches(lines.write_now, after=after)
+        async with aclosing(with_keep_alives(batches, seconds=SILENCE_SECONDS)) as kept:
+            async for events in kept:
                 await (response.write(SILENCE) if events is None else lines.write(events))
         await response.write_eof()
     return response

@@ -83,8 +83,8 @@ async def events_of(request: web.Request, reply: ReplySubscription) -> AsyncGene
     """
     try:
         async with _reading(request, reply) as topic:
-            async with aclosing(_batches(request, reply, topic, None)) as batches:
-                async for events in with_keep_alives(batches):
+            async with aclosing(with_keep_alives(_batches(request, reply, topic, None))) as batches:
+                async for events in batches:
                     for event in events or (None,):
                         yield event
                     del events
@@ -122,8 +122,8 @@ async def send_data_stream(
             await response.prepare(request)
             forget_body(request)
             direct, seen = DirectWriter(request, response, encoder.encode), 0
-            async with aclosing(_batches(request, reply, topic, direct)) as batches:
-                async for events in with_keep_alives(batches):
+            async with aclosing(with_keep_alives(_batches(request, reply, topic, direct))) as batches:
+                async for events in batches:
                     if events is not None:
                         await _send(response, _lines(encoder, events))
                     elif direct.pieces == seen:

@@ -329,10 +329,10 @@ async def follow_job(request: web.Request) -> web.StreamResponse:
 async def _pieces(request: web.Request, project_id: str, job: ReadJob, after: int) -> AsyncGenerator[bytes, None]:
     """Yield the events as bytes, and while the job waits its place in the queue, whenever that changes."""
     job_id, waits, place = job.view.id, job.is_waiting, None
-    async with aclosing(events_of(request.app[STORE], job.view, after)) as events:
-        async for news in with_keep_alives(
-            events, request.app[CLOSING], revocation=revocation_of(request), seconds=QUEUE_SECONDS
-        ):
+    events, closing = events_of(request.app[STORE], job.view, after), request.app[CLOSING]
+    kept = with_keep_alives(events, closing, revocation=revocation_of(request), seconds=QUEUE_SECONDS)
+    async with aclosing(kept) as told:
+        async for news in told:
             if news is not None:
                 yield live_event(*news)
                 queued = isinstance(news[1], JobResumed | JobInterrupted | JobReopened)
@@ -390,8 +390,9 @@ async def _ended(request: web.Request, job_id: str, after: int, seconds: float) 
     """Wait until the job ends, the time is over, the key is revoked or the server goes down."""
     events = live_events(request.app[STORE], job_id, after)
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds), aclosing(events):
-            async for news in with_keep_alives(events, request.app[CLOSING], revocation=revocation_of(request)):
+        kept = with_keep_alives(events, request.app[CLOSING], revocation=revocation_of(request))
+        async with asyncio.timeout(seconds), aclosing(kept) as told:
+            async for news in told:
                 if news is not None and isinstance(news[1], JobCompleted | JobFailed):
                     return
 

@@ -131,8 +131,9 @@ async def create_job_v1(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={**headers, **deprecated(f"/v2/agent/{project.id}/job")})
     await response.prepare(request)
     encoder, revocation = JobStreamEncoder(created.id), revocation_of(request)
-    async with aclosing(live_events(request.app[STORE], created.id, 0)) as events:
-        async for told in with_keep_alives(events, request.app[CLOSING], revocation=revocation):
+    events = live_events(request.app[STORE], created.id, 0)
+    async with aclosing(with_keep_alives(events, request.app[CLOSING], revocation=revocation)) as kept:
+        async for told in kept:
             lines = [] if told is None else encoder.encode(told[1])
             if told is None or (not lines and encoder.is_waiting):
                 lines = [data_stream.KEEP_ALIVE]

@@ -22,7 +22,6 @@ from service.runtime.system import new_id
 from service.views.projects import ProjectView
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
 from service.web.http.access.people import PEOPLE_DIRECTORY, Member, member, metadata
-from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
@@ -109,7 +108,7 @@ async def follow_job(request: web.Request) -> web.StreamResponse:
     await _record_read(request, viewer, job)
     seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
     after = min(_number(seen) or 0, await request.app[STORE].head())
-    return await live(request, _fragments(request, viewer, project, job, after), revocation=revocation_of(request))
+    return await live(request, _fragments(request, viewer, project, job, after))
 
 
 async def _fragments(

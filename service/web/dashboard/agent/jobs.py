@@ -26,7 +26,6 @@ from service.views.projects import ProjectView
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
 from service.web.http.access.hosts import service_address
 from service.web.http.access.people import Member, member, metadata
-from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import MODEL_ALIASES, MODEL_NAMES, MODELS, STORE, VIEWS
 from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
@@ -86,7 +85,7 @@ async def _record_read(request: web.Request, viewer: Member) -> Mapping[str, str
 async def follow_jobs(request: web.Request) -> web.StreamResponse:
     viewer = await member(request)
     await _record_read(request, viewer)
-    return await live(request, _live_rows(request, viewer), revocation=revocation_of(request))
+    return await live(request, _live_rows(request, viewer))
 
 
 async def _live_rows(request: web.Request, viewer: Member) -> AsyncGenerator[Live, None]:

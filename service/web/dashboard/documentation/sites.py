@@ -18,7 +18,6 @@ from service.streams import SITES
 from service.web.api.organization.sites import open_or_close, site_of
 from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
 from service.web.http.access.people import Member, member, metadata
-from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.problems import status_of
@@ -71,7 +70,7 @@ async def show_site(request: web.Request) -> web.Response:
 async def follow_site(request: web.Request) -> web.StreamResponse:
     viewer = await member(request)
     site = await site_of(request, viewer.organization_id)
-    return await live(request, _live_state(request, viewer, site.view.domain), revocation=revocation_of(request))
+    return await live(request, _live_state(request, viewer, site.view.domain))
 
 
 async def _live_state(request: web.Request, viewer: Member, domain: str) -> AsyncGenerator[Live, None]:

@@ -17,7 +17,6 @@ from service.queries.export_format import Line, encoded, heading
 from service.streams import JOBS
 from service.web.dashboard.page import Live, dashboard_page, fragment_html, live, see_other
 from service.web.http.access.people import SignedIn, metadata, operator
-from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import DATA, LOG_CHECK, REPRODUCER, SHARED_SECRETS, STORE
 from service.web.http.forms import read_form
 from service.web.http.problems import json_response
@@ -89,7 +88,7 @@ async def follow_check(request: web.Request) -> web.StreamResponse:
     await operator(request)
     states = request.app[LOG_CHECK].changes()
     fragments = (Live(fragment_html(request, "operators/audit_check.html", check=state)) async for state in states)
-    return await live(request, fragments, revocation=revocation_of(request))
+    return await live(request, fragments)
 
 
 @routes.post("/operator/audit/checkpoint")

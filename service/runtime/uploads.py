@@ -65,10 +65,10 @@ class Uploads:
                 await _receive(archive, pieces)
                 async with self._slots.slot(owner):
                     files.mkdir(mode=0o700)
-                    unpacked = await run_in_child(
-                        _unpack, archive, files, timeout_seconds=UNPACK_SECONDS, memory_bytes=UNPACK_MEMORY_BYTES
-                    )
                     try:
+                        unpacked = await run_in_child(
+                            _unpack, archive, files, timeout_seconds=UNPACK_SECONDS, memory_bytes=UNPACK_MEMORY_BYTES
+                        )
                         yield Upload(f"{UPLOAD}{folder.name.removeprefix(PREFIX)}/{_plain(name)}", unpacked)
                     finally:
                         await asyncio.to_thread(shutil.rmtree, files, ignore_errors=True)

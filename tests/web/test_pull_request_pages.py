@@ -491,6 +491,24 @@ async def test_without_the_token_no_turn_is_taken(client, hosted):
     assert (await first).status == 200
 
 
+@pytest.mark.parametrize("verb", ["merge", "close"])
+async def test_form_that_is_long_in_coming_takes_no_turn(client, closed, verb):
+    end = asyncio.Event()
+
+    async def coming():
+        yield b"version="
+        await end.wait()
+
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    posts = [asyncio.create_task(client.post(f"{ADDRESS}/{verb}", data=coming(), headers=headers)) for _ in range(8)]
+    await asyncio.wait(posts, timeout=0.1)
+    async with asyncio.timeout(60):
+        assert "Fix broken links" in await text_of(client)
+    end.set()
+    await asyncio.wait(posts)
+    assert closed
+
+
 @pytest.mark.parametrize("text", ["\x01&" * 900, "a\rb" * 900, "x" * 2_000_000, "<&>" * 700, "\u202e" * 1000])
 async def test_long_lines_are_cut(client, hosted, text):
     hunks = [DiffHunk(0, 1, [DiffLine("added", text[:MAX_SHOWN_LINE], is_cut=True)] * 300)]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from service.domain.errors import BodyTooLarge, BodyTooSlow, Invalid, UnsupportedMediaType
+from service.domain.errors import BodyBroken, BodyTooLarge, BodyTooSlow, Invalid, UnsupportedMediaType
 from service.web.http.problems import BODY_SECONDS
 
 MAX_FIELDS = 1_000
@@ -24,7 +24,7 @@ _ID = re.compile("[0-9a-f]{32}")
 async def read_form(request: web.Request, *, max_bytes: int = MAX_BYTES) -> Mapping[str, str]:
     """Return the fields of a form without files; of several with one name the last, without outer space.
 
-    Raises UnsupportedMediaType, BodyTooSlow, BodyTooLarge, and Invalid.
+    Raises UnsupportedMediaType, BodyTooSlow, BodyTooLarge, BodyBroken, and Invalid.
     """
     if request.content_type != "application/x-www-form-urlencoded":
         raise UnsupportedMediaType("Send the form as application/x-www-form-urlencoded.")
@@ -35,6 +35,8 @@ async def read_form(request: web.Request, *, max_bytes: int = MAX_BYTES) -> Mapp
             body = await request.read()
     except TimeoutError:
         raise BodyTooSlow from None
+    except web.RequestPayloadError:
+        raise BodyBroken from None
     if len(body) > max_bytes:
         raise BodyTooLarge(max_bytes)
     try:

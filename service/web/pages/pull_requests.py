@@ -152,7 +152,7 @@ async def _within(request: web.Request, answer: Callable[[], Awaitable[web.Respo
 
 @routes.post(PATH + "/merge")
 async def merge(request: web.Request) -> web.Response:
-    return await _in_turn(request, partial(_act, request, "merge"))
+    return await _decided(request, "merge")
 
 
 @routes.post(PATH + "/comment")
@@ -228,7 +228,7 @@ def _not_allowed(request: web.Request, rights: Rights) -> web.Response:
 
 @routes.post(PATH + "/close")
 async def close(request: web.Request) -> web.Response:
-    return await _in_turn(request, partial(_act, request, "close"))
+    return await _decided(request, "close")
 
 
 async def _in_turn(
@@ -281,12 +281,26 @@ async def _admitted(
         )
 
 
-async def _act(request: web.Request, verb: Verb) -> web.Response:
+async def _decided(request: web.Request, verb: Verb) -> web.Response:
+    """The form is read before the project's turn: it may be long in coming."""
+    refusal = await _admitted(request, partial(_decision_refusal, request))
+    if refusal is not None:
+        return refusal
+    version = (await read_form(request)).get("version", "") if request.body_exists else ""
+    return await _in_turn(request, partial(_act, request, verb, version))
+
+
+async def _decision_refusal(request: web.Request) -> web.Response | None:
+    """Return the answer to a reader who may not merge or close."""
+    rights = await rights_of(request, _address(request).project_id)
+    return None if rights.may_decide else _not_allowed(request, rights)
+
+
+async def _act(request: web.Request, verb: Verb, version: str) -> web.Response:
     address = _address(request)
     rights = await rights_of(request, address.project_id)
     if not rights.may_decide:
         return _not_allowed(request, rights)
-    version = (await read_form(request)).get("version", "") if request.body_exists else ""
     try:
         await act_on_pull_request(request, address, verb, actor_of(request, rights), version=version)
     except Conflict as refusal:

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from service.commands.guarded_projects import NamedContext, NewProject, ProjectEdit
 from service.commands.projects import CheckedProject
-from service.domain.errors import NotFound
+from service.domain.errors import BodyBroken, NotFound
 from service.domain.projects.settings import CodeHostKind
 from service.domain.projects.values import public_repository
 from service.queries.organizations import get_organization
@@ -334,5 +334,8 @@ def _public(project: ProjectView) -> ProjectView:
 
 
 async def _pieces(request: web.Request) -> AsyncIterator[bytes]:
-    async for piece in request.content.iter_any():
-        yield piece
+    try:
+        async for piece in request.content.iter_any():
+            yield piece
+    except web.RequestPayloadError:
+        raise BodyBroken from None

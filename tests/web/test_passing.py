@@ -80,6 +80,7 @@ async def client(aiohttp_client, tmp_path, home, instances, pulse, looks, body_s
     async def sleep(seconds):
         if seconds < RENEW_SECONDS:
             looks.pop(0)()
+            await asyncio.sleep(0)
         else:
             await pulse.wait()
 
@@ -289,6 +290,15 @@ async def test_home_that_was_not_seen_yet_is_waited_for(client, instances, home,
     instances.end("other")
     async with client.get("/changes") as response:
         assert response.status == 503, "it is not waited for again"
+
+
+async def test_requests_that_come_together_all_wait_for_home(client, instances, looks):
+    """Each looks as often as one that comes alone."""
+    instances.end("home")
+    looks += [lambda: None] * (3 * LOOKS)
+    answers = await asyncio.gather(*(client.post("/merge") for _ in range(3)))
+    assert {answer.status for answer in answers} == {503}
+    assert len(looks) < 2 * LOOKS
 
 
 async def test_home_that_is_never_seen_is_waited_for_once(client, instances, looks):

@@ -60,7 +60,8 @@ class PassingOn:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._instances, self._http, self._place, self._sleep = instances, http, place, sleep
-        self._looks = LOOKS
+        self._has_waited = False
+        """Home was there, or a request has waited for it as long as it may."""
 
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer the request here, or have home answer it. Raises HomeAway."""
@@ -85,14 +86,16 @@ class PassingOn:
 
     async def _home(self) -> Peer:
         """Return home, which is waited for only until it was first seen. Raises HomeAway."""
+        looks = 0
         while True:
             home = next((peer for peer in self._instances.others() if peer.is_home and peer.url), None)
             if home is not None:
-                self._looks = 0
+                self._has_waited = True
                 return home
-            if self._looks <= 0:
+            if self._has_waited or looks == LOOKS:
+                self._has_waited = True
                 raise HomeAway
-            self._looks -= 1
+            looks += 1
             await self._sleep(LOOK_SECONDS)
 
     def _keeper_of(self, request: web.Request, route: str) -> Peer | None:

@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from service.adapters.sign_in.oidc import Client, OidcProvider
+from service.adapters.sign_in.oidc import FAILED_SECONDS, Client, OidcProvider
 from service.domain.errors import Forbidden, Unavailable
 from service.ports.sign_in import Account, Attempt
 from tests.fakes import oidc
@@ -147,3 +147,14 @@ async def test_provider_that_is_away_is_unavailable(provider, server):
     await server.server.close()
     with pytest.raises(Unavailable, match="cannot be reached"):
         await provider.authorization_url(ATTEMPT, BACK)
+
+
+async def test_failure_of_the_provider_stands_for_some_seconds(provider, server, seconds):
+    """Many who sign in at once would else wait for it one after the other."""
+    server.metadata = {"authorization_endpoint": None}
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await provider.authorization_url(ATTEMPT, BACK)
+    server.metadata, seconds[0] = {}, FAILED_SECONDS + 1.0
+    assert await provider.authorization_url(ATTEMPT, BACK)
+    assert server.asked == ["discovery", "discovery"]

@@ -14,8 +14,9 @@ import hashlib
 import hmac
 import time
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import quote_plus, urlsplit
 
 import aiohttp
@@ -30,6 +31,8 @@ from service.adapters.unreachable import reason_of
 from service.domain.errors import Forbidden, Unavailable
 from service.ports.sign_in import Account, Attempt
 
+T = TypeVar("T")
+
 log = structlog.get_logger()
 
 TIMEOUT = aiohttp.ClientTimeout(total=15, connect=5)
@@ -38,6 +41,8 @@ KEPT_SECONDS = 3600
 """How long the provider's addresses and keys are kept."""
 LEAST_SECONDS = 60
 """Between two reads of the keys because of a token with an unknown one: anyone can invent key ids."""
+FAILED_SECONDS = 3
+"""Between two reads of a provider that does not answer."""
 SCOPE = "openid email profile"
 
 
@@ -70,6 +75,7 @@ class OidcProvider:
         self._lock = asyncio.Lock()
         self._metadata: tuple[float, Metadata] | None = None
         self._keys: tuple[float, KeySource] | None = None
+        self._failure: tuple[float, str] | None = None
         self.name = client.name or urlsplit(client.issuer).hostname or client.issuer
 
     async def close(self) -> None:
@@ -169,7 +175,7 @@ class OidcProvider:
     async def _discovered(self) -> Metadata:
         async with self._lock:
             if self._metadata is None or self._metadata[0] + KEPT_SECONDS < self._seconds():
-                self._metadata = self._seconds(), await self._discover()
+                self._metadata = self._seconds(), await self._read(self._discover)
             return self._metadata[1]
 
     async def _discover(self) -> Metadata:
@@ -192,9 +198,20 @@ class OidcProvider:
         """Return the provider's keys, of which the last reading is at most these seconds old."""
         async with self._lock:
             if self._keys is None or self._keys[0] + at_most < self._seconds():
-                found = await self._fetch("GET", metadata.jwks_uri)
+                found = await self._read(partial(self._fetch, "GET", metadata.jwks_uri))
                 self._keys = self._seconds(), KeySource(found)
             return self._keys[1]
+
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Return what the provider publishes. A failure stands for some seconds, for all who wait."""
+        if self._failure is not None and self._failure[0] + FAILED_SECONDS > self._seconds():
+            raise Unavailable(self._failure[1])
+        self._failure = None
+        try:
+            return await read()
+        except Unavailable as error:
+            self._failure = self._seconds(), str(error)
+            raise
 
     async def _fetch(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None

@@ -103,7 +103,12 @@ async def _fetched(sources: Sequence[Source], context: JobContext) -> tuple[Open
         return OpenedContext(source.context, source.repository, fetched.ref, fetched.base_commit, source.public)
 
     deadline = asyncio.get_running_loop().time() + FETCH_SECONDS
-    return tuple(await asyncio.gather(*map(fetch, sources)))
+    try:
+        async with asyncio.TaskGroup() as group:  # where one has no room, the others need not go on
+            fetching = [group.create_task(fetch(source)) for source in sources]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return tuple(task.result() for task in fetching)
 
 
 def _failed(opened: OpenedContext, problem: str) -> OpenedContext:

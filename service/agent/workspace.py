@@ -111,18 +111,8 @@ class Workspace(Tree):
     async def insert(self, path: str, text: str, after_line: int | None) -> tuple[FileChange, ...]:
         """Whole lines after the given one; at the end for None."""
         path = self._writable(path)
-        before = await self.read(path)
-        end = "\r\n" if "\r\n" in before else "\n"
-        lines = lines_of(before)
-        if after_line is not None and after_line > len(lines):
-            raise Refused(f"{path} has {len(lines)} lines.", f"Give an after_line up to {len(lines)}, or none.")
-        at = len(lines) if after_line is None else after_line
-        if at and not lines[at - 1].endswith(("\n", "\r")):
-            lines[at - 1] += end
-        new = text if text.endswith("\n") else f"{text}\n"
-        if end == "\r\n" and "\r\n" not in new:
-            new = new.replace("\n", "\r\n")
-        return await self._allowed((FileChange(path, "".join([*lines[:at], new, *lines[at:]])),))
+        after = await asyncio.to_thread(_inserted, path, await self.read(path), text, after_line)
+        return await self._allowed((FileChange(path, after),))
 
     async def move(self, path: str, to: str) -> tuple[FileChange, ...]:
         path, to = self._writable(path), self._writable(to)
@@ -226,6 +216,21 @@ def without_line_numbers(text: str) -> str | None:
 
 def _occurrences(text: str, part: str) -> list[int]:
     return [found.start() for found in re.finditer(re.escape(part), text)]
+
+
+def _inserted(path: str, before: str, text: str, after_line: int | None) -> str:
+    """Return a file's text with whole lines after the given one; at the end for None. Raise Refused."""
+    end = "\r\n" if "\r\n" in before else "\n"
+    lines = lines_of(before)
+    if after_line is not None and after_line > len(lines):
+        raise Refused(f"{path} has {len(lines)} lines.", f"Give an after_line up to {len(lines)}, or none.")
+    at = len(lines) if after_line is None else after_line
+    if at and not lines[at - 1].endswith(("\n", "\r")):
+        lines[at - 1] += end
+    new = text if text.endswith("\n") else f"{text}\n"
+    if end == "\r\n" and "\r\n" not in new:
+        new = new.replace("\n", "\r\n")
+    return "".join([*lines[:at], new, *lines[at:]])
 
 
 def _occurrences_on(text: str, part: str, line: int) -> list[int]:

@@ -1,5 +1,6 @@
 """The tools that show the repository: its list of files, and a file's text."""
 
+import asyncio
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -14,7 +15,7 @@ MAX_LISTED = 500
 
 async def read(tree: Tree, asked: Read) -> Outcome:
     path = tree.checked(asked.path)
-    lines = lines_of(await tree.read(path))
+    lines = await asyncio.to_thread(lines_of, await tree.read(path))
     to_end = asked.end_line is None or asked.end_line == -1
     last = len(lines) if to_end or asked.end_line is None else min(asked.end_line, len(lines))
     if asked.start_line > max(len(lines), 1):

@@ -6,18 +6,21 @@ run again from the start.
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
-from difflib import SequenceMatcher, get_close_matches
+from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
 from service.adapters.builtin.editing.pages import ends_with, is_index, is_meant, is_page, stem_of
 from service.adapters.builtin.editing.tool_results import found_in, lines_in, paths_in, reason_of
+from service.domain.texts.comparison import Effort, coarse_opcodes, opcodes
 from service.ports.model import ToolMessage
 
 MAX_EDITS = 200
 """Limit for one instruction: people will not review more in one pull request."""
 MAX_NAMED = 20
+COMPARE_STEPS = 1_000_000
+"""For the lines of a page before and after: some 50 ms; a page that takes more is replaced between its common ends."""
 """Pages or links that a summary names one by one."""
 BEGINNING = 2
 """Characters that the names of similar pages have in common."""
@@ -104,7 +107,7 @@ class Editing:
         return self._the_one(path, pages)
 
     def scope(self, path: str) -> Generator[Step, Turn, str]:
-        """Return the page as ``_page`` does, or else the one folder that this path means."""
+        """Return the page as ``page`` does, or else the one folder that this path means."""
         pages = yield from self.pages(path)
         wanted = path.strip("/").removeprefix("./")
         if len(pages) == 1 and is_index(pages[0]) and not is_index(wanted):
@@ -203,7 +206,8 @@ def rewrites(path: str, old: Sequence[str], new: Sequence[str]) -> list[Call]:
         return [] if old == new else [("write", {"path": path, "text": "\n".join([*new, ""])})]
     before, after = _with_ends(old), _with_ends(new)
     calls: list[Call] = []
-    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    found = opcodes(before, after, Effort(COMPARE_STEPS), most=COMPARE_STEPS) or coarse_opcodes(before, after)
+    for kind, start, end, new_start, new_end in found:
         if kind == "equal":
             continue
         while start and not "".join(before[start:end]):  # an insertion needs a line beside it

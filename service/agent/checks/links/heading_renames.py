@@ -5,11 +5,14 @@ from difflib import SequenceMatcher
 
 from service.agent.checks.pages import parsed
 from service.domain.sites import Skipped
+from service.domain.texts.comparison import Effort, opcodes
 from service.markup.dialects.dialect import Dialect
 from service.retrieval.readers.markdown import PageSection, ParsedPage
 
 MAX_RENAMED = 200
-"""Limit for the headings of a page."""
+"""Limit for the headings of a page that are compared."""
+STEPS = 1_000_000
+"""For the order of a page's anchors: some 50 ms. Those of a page that takes more are taken for others."""
 MAX_COMPARED = 1_000
 """Characters of a section that are compared."""
 ALIKE = 0.5
@@ -22,15 +25,15 @@ def renamed_anchors(path: str, old: str, new: str, dialect: Dialect) -> Mapping[
     if isinstance(was_page, Skipped) or isinstance(now_page, Skipped):
         return {}
     before, after = _sections(was_page), _sections(now_page)
-    matcher = SequenceMatcher(None, [each.anchor for each in before], [each.anchor for each in after], autojunk=False)
+    was, now = ([each.anchor for each in sections] for sections in (before, after))
     renamed = _renamed_title(was_page, now_page)
-    for kind, start, end, other_start, other_end in matcher.get_opcodes():
-        if kind != "replace" or end - start != other_end - other_start:
-            continue
-        for was, now in zip(before[start:end], after[other_start:other_end], strict=True):
-            if len(renamed) < MAX_RENAMED and _is_same_section(was, now):
-                renamed[was.anchor] = now.anchor
-    return renamed
+    pairs = [
+        pair
+        for kind, start, end, other_start, other_end in opcodes(was, now, Effort(STEPS), most=STEPS) or ()
+        if kind == "replace" and end - start == other_end - other_start
+        for pair in zip(before[start:end], after[other_start:other_end], strict=True)
+    ]
+    return renamed | {old.anchor: new.anchor for old, new in pairs[:MAX_RENAMED] if _is_same_section(old, new)}
 
 
 def _sections(page: ParsedPage) -> Sequence[PageSection]:

@@ -8,7 +8,8 @@ few hundred of them and never all.
 import hashlib
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from service.retrieval.index.bit_vectors import cosine_with, dimensions, encode
@@ -48,12 +49,23 @@ class Vectors:
     def _prepare(self) -> None:
         if self._db.execute("PRAGMA user_version").fetchone() == (FORM,):
             return
+        with self._transaction():
+            if self._db.execute("PRAGMA user_version").fetchone() != (FORM,):  # another one may have been as fast
+                self._db.execute("DROP TABLE IF EXISTS vectors")
+                self._db.execute("CREATE TABLE vectors(hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
+                self._db.execute(f"PRAGMA user_version = {FORM}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """After an error, of a full disk say, the next one can begin."""
         self._db.execute("BEGIN IMMEDIATE")
-        if self._db.execute("PRAGMA user_version").fetchone() != (FORM,):  # another one may have been as fast
-            self._db.execute("DROP TABLE IF EXISTS vectors")
-            self._db.execute("CREATE TABLE vectors(hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
-            self._db.execute(f"PRAGMA user_version = {FORM}")
-        self._db.execute("COMMIT")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         with self._lock:
@@ -78,11 +90,10 @@ class Vectors:
         rows = list(vectors.items())
         with self._lock:
             kept = self._db.execute("SELECT vector FROM vectors LIMIT 1").fetchone()
-            self._db.execute("BEGIN IMMEDIATE")
-            if rows and kept is not None and dimensions(kept[0]) != dimensions(rows[0][1]):
-                self._db.execute("DELETE FROM vectors")
-            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-            self._db.execute("COMMIT")
+            with self._transaction():
+                if rows and kept is not None and dimensions(kept[0]) != dimensions(rows[0][1]):
+                    self._db.execute("DELETE FROM vectors")
+                self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def stored(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return those of the vectors that there are, as they are stored."""
@@ -106,9 +117,8 @@ class Vectors:
         with self._lock:
             gone = [(key,) for (key,) in self._db.execute("SELECT hash FROM vectors") if key not in kept]
             if gone:
-                self._db.execute("BEGIN IMMEDIATE")
-                self._db.executemany("DELETE FROM vectors WHERE hash = ?", gone)
-                self._db.execute("COMMIT")
+                with self._transaction():
+                    self._db.executemany("DELETE FROM vectors WHERE hash = ?", gone)
         for other in self._file.parent.glob(".vectors-*"):
             if not other.name.startswith(self._file.name):
                 other.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ fetch what it has made.
 """
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -132,10 +133,11 @@ class Embedder:
                 await wait.shared.pause()
             except NotFound:
                 return  # not served (yet): its event follows
-            except Unavailable as error:
+            except (Unavailable, sqlite3.Error, OSError) as error:  # the last two: of a full disk, or of descriptors
                 pause = self._pauses[min(failures, len(self._pauses) - 1)]
                 log.warning("embedding waits", domain=domain, reason=str(error), seconds=pause)
-                await asyncio.sleep(max(pause, error.retry_after_seconds or 0.0))
+                asked = error.retry_after_seconds if isinstance(error, Unavailable) else None
+                await asyncio.sleep(max(pause, asked or 0.0))
                 failures += 1
             except ServiceError as error:
                 log.warning("embedding stopped", domain=domain, reason=str(error))

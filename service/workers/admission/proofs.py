@@ -110,6 +110,11 @@ class Proofs:
         for (project_id, hour_), count in known.items():
             tokens = self._tokens.setdefault(project_id, Counter())
             tokens[hour_] = count + self._unshared[project_id, hour_]
+        for project_id, tokens in list(self._tokens.items()):
+            for old in [one for one in tokens if one < hour - HOURS]:
+                del tokens[old]
+            if not tokens:
+                del self._tokens[project_id]
         return True
 
     def challenge(self, secret: bytes) -> Challenge:

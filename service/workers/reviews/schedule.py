@@ -95,7 +95,7 @@ class Schedule(Generic[K]):
     async def _serve(self, key: K, owner: str) -> None:
         try:
             async with self._slots.held(owner):
-                del self._due[key]  # what is added from now on is done afterwards
+                del self._due[key], self._owners[key]  # what is added from now on is done afterwards
                 seconds = await self._act(key)
         finally:
             self._busy.discard(owner)

@@ -20,6 +20,7 @@ from dulwich.objects import Commit, ObjectID, Tag, Tree
 from dulwich.pack import Pack, UnresolvedDeltas
 from msgspec import Struct
 
+from service.adapters.git.names import HFS_IGNORED, NTFS_DOTGIT
 from service.adapters.git.repositories import UNPACK_LIMIT, ObjectStore, children_first, linked
 from service.adapters.hosted.pack_scan import MAX_OBJECT_BYTES, refusal
 from service.domain.errors import NO_ROOM, DiskFull
@@ -30,10 +31,6 @@ NOT_A_PACK = (
 )  # fmt: skip
 """Errors that dulwich raises for bytes that are not a pack."""
 
-HFS_IGNORES = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-"""In names of files on HFS+ (git's utf8.c: next_hfs_char)."""
-DOT_GIT = re.compile(r"(?:\.git|git~1)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
-"""``.git`` on HFS+ or NTFS (git's fsck.c: hasDotgit)."""
 SHORT_NAMES = "|".join(
     f"{stem}~[1-4]|" + "|".join(f"{hashed[:length]}~[1-9][0-9]{{{6 - length}}}" for length in range(7))
     for stem, hashed in (("gitmod", "gi7eba"), ("gitatt", "gi7d29"))
@@ -123,8 +120,8 @@ def _fsck(pack: Pack, store: ObjectStore) -> bytes | None:
 
 def _unsafe_name(tree: Tree) -> bytes | None:
     for name, mode, _ in tree.iteritems():
-        plain = HFS_IGNORES.sub("", name.decode("utf-8", "replace"))
-        if any(DOT_GIT.fullmatch(part) for part in plain.split("\\")):
+        plain = HFS_IGNORED.sub("", name.decode("utf-8", "replace"))
+        if any(NTFS_DOTGIT.fullmatch(part) for part in plain.split("\\")):
             return b"hasDotgit: contains '.git'"
         if stat.S_ISLNK(mode) and any(GIT_READS.fullmatch(part) for part in plain.split("\\")):
             return b"gitmodulesSymlink: a symbolic link has the name of a file that git reads"

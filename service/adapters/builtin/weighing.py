@@ -55,7 +55,7 @@ class Weights(Struct, frozen=True):
 WEIGHTS = Weights()
 
 
-def weigh(apart: Sequence[Apart], wanted: Wanted, weights: Weights = WEIGHTS) -> None:
+def weigh(apart: Sequence[Apart], wanted: Wanted) -> None:
     """Set the scores of the passages and of their pieces."""
     local = _local_weights(apart, wanted)
     everything = sum(local.values()) or 1.0
@@ -73,21 +73,21 @@ def weigh(apart: Sequence[Apart], wanted: Wanted, weights: Weights = WEIGHTS) ->
         has_code = any(piece.kind == "code" for piece in one.pieces)
         has_steps = any(piece.kind == "item" and piece.text.lstrip()[:1].isdigit() for piece in one.pieces)
         one.score = (
-            weights.body * share.of(words & one.body)
-            + weights.near * near
-            + weights.own * share.of(words.intersection(one.own))
-            + weights.own_exact * exactness(words, one.own)
-            + weights.title * share.of(words.intersection(one.title))
-            + weights.title_exact * exactness(words, one.title)
-            + weights.pairs * (len(pairs & neighbours) / len(pairs) if pairs else near)
-            + weights.search * one.passage.score
-            + weights.page / (1 + pages[one.page])
-            + weights.code * (has_code and (wanted.code or wanted.steps))
-            + weights.steps * (has_steps and wanted.steps)
-            + weights.definition * (wanted.definition and _defining(one, words) is not None)
-            + weights.value
+            WEIGHTS.body * share.of(words & one.body)
+            + WEIGHTS.near * near
+            + WEIGHTS.own * share.of(words.intersection(one.own))
+            + WEIGHTS.own_exact * exactness(words, one.own)
+            + WEIGHTS.title * share.of(words.intersection(one.title))
+            + WEIGHTS.title_exact * exactness(words, one.title)
+            + WEIGHTS.pairs * (len(pairs & neighbours) / len(pairs) if pairs else near)
+            + WEIGHTS.search * one.passage.score
+            + WEIGHTS.page / (1 + pages[one.page])
+            + WEIGHTS.code * (has_code and (wanted.code or wanted.steps))
+            + WEIGHTS.steps * (has_steps and wanted.steps)
+            + WEIGHTS.definition * (wanted.definition and _defining(one, words) is not None)
+            + WEIGHTS.value
             * (wanted.value and (names_limit(one) or any(_has_value(piece, words) for piece in one.pieces)))
-            - weights.short * (one.size < SHORT and not wanted.value)
+            - WEIGHTS.short * (one.size < SHORT and not wanted.value)
         )
 
 

@@ -91,14 +91,6 @@ def _same(blocks: Sequence[str], is_first: bool, is_last: bool) -> Iterator[Row]
         yield Row(near, near, is_same=True)
 
 
-def _changed(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
-    """Yield a row for each pair of blocks where both sides have the same number; else one for all of them."""
-    if len(before) == len(after):
-        yield from (Row(_joined([old]), _joined([new])) for old, new in zip(before, after, strict=True))
-    else:
-        yield Row(_joined(before), _joined(after))
-
-
 def _joined(blocks: Sequence[str]) -> Markup:
     return Markup("".join(blocks))  # noqa: S704 - written by the renderer, which escapes all text
 

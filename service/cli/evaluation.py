@@ -28,7 +28,8 @@ def share(text: str) -> float:
 
 @command(
     "eval",
-    more="One question a line, as JSON: a query, and the relevant pages or the facts that must be found.",
+    more='One question a line, as JSON: {"query": TEXT, "relevant": [PAGE, ...]}, or {"query": TEXT, "facts": [TEXT, '
+    "...]} for texts that the sections found must contain.",
     examples=["eval golden.jsonl --domain guide", "eval golden.jsonl --min-recall 0.8 --min-ndcg 0.6 --json"],
 )
 @click.argument("file", type=FILE, metavar="FILE", help="golden questions, JSON lines")
@@ -61,8 +62,9 @@ async def evaluate(runtime: Runtime, options: Options, output: Output) -> int:
 async def _only_domain(runtime: Runtime) -> str:
     domains = [site.view.domain for site in await list_sites(runtime.views)]
     if len(domains) != 1:
-        known = f" Choose one with --domain: {', '.join(domains)}." if domains else ""
-        raise Invalid(f"There are {len(domains)} sites.{known}")
+        if not domains:
+            raise Invalid("There is no site yet. Create one: docsmith project create --name NAME --repository PATH")
+        raise Invalid(f"There are {len(domains)} sites. Choose one with --domain: {', '.join(domains)}.")
     return domains[0]
 
 

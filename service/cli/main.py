@@ -140,7 +140,7 @@ ROOT = Root(
 
 
 def run(arguments: Sequence[str], program: Program) -> int:
-    """Run one command; its exit code: 0 done, 1 failed, 2 wrong usage, 3 verification failed."""
+    """Run one command; its exit code: 0 done, 1 failed, 2 wrong usage, 3 verification failed, 4 a job needs input."""
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         from service.cli.setup.completion import offer  # late, for nothing else needs it
 

@@ -251,7 +251,10 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
 @click.option("--no-reviewers", is_flag=True, help="none from now on")
 @click.option("--site-url", metavar="URL", help='where its pages are published; "" where that is not known')
 @click.option(
-    "--max-cost-usd-day", type=float, metavar="X", help="the most that replies may cost in a day; 0: no bound"
+    "--max-cost-usd-day",
+    type=float,
+    metavar="X",
+    help="the most that replies may cost in a day; 0: no bound of its own",
 )
 @_CONTEXTS
 @click.option("--no-context", multiple=True, metavar="NAME", help="remove a context repository; repeatable")
@@ -277,7 +280,7 @@ async def update_project_(runtime: Runtime, options: Options, output: Output) ->
     after = await get_project(runtime.views, row.id)
     assert after is not None
     _warn(after, changed.warnings)
-    output.result(after, "It was so already." if after == row else _shown(after))
+    output.result(after, "Nothing changed: these settings are in effect already." if after == row else _shown(after))
     return DONE
 
 

@@ -85,7 +85,7 @@ async def update_site(runtime: Runtime, options: Options, output: Output) -> int
     await change_site(runtime.store, options.domain, change, widget, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     after = await _the_site(runtime, options.domain)
-    said = "" if after != before else "It was so already.\n"
+    said = "" if after != before else "Nothing changed: these settings are in effect already.\n"
     await _show(runtime, after, payment, output, said)
     return DONE
 

@@ -158,7 +158,7 @@ async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
     if row is None:
         raise NotFound(f"Delivery not found: {options.id}. See: docsmith webhook deliveries")
     await request_delivery(runtime.store, runtime.views, row.id, row.webhook_id, Metadata(actor=cli_actor()))
-    output.result({"id": row.id, "requested": True}, f"asked for {row.id}")
+    output.result({"id": row.id, "requested": True}, f"delivery {row.id} is requested; a running service sends it")
     if not await runtime.is_served():
         failure(f"No service runs on {runtime.data}, so it waits.", next_step="Start the service: docsmith serve")
     return DONE

@@ -140,7 +140,7 @@ async def test_a_copy_is_not_served_until_it_is_taken_over(copies):
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert f"docsmith take-over --data {copy.data} --yes" in done.stderr
-    asked = await asyncio.to_thread(copy.cli, "take-over")
+    asked = await asyncio.to_thread(copy.cli, "take-over", status=2)
     assert asked["takenOver"] is False
     assert (await asyncio.to_thread(copy.run, "serve", "--port", "0")).returncode == 1
     taken = await asyncio.to_thread(copy.cli, "take-over", "--yes")

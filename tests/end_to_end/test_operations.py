@@ -85,7 +85,7 @@ def test_settings_are_read_again_and_bad_ones_are_not_taken(service, tmp_path):
 
     file.write_text('[agent]\nmodle = "builtin"\n')
     service.signal(signal.SIGHUP)
-    told = wait_for(service, "settings not read: those of before stay", times=len(service.each))
+    told = wait_for(service, "settings not read: the earlier ones stay", times=len(service.each))
     assert "did you mean 'model'?" in str(told["reason"])
     assert get(service, "/readyz")[1]["models"]["agent"] == "openai/gpt-5.2"
 

@@ -269,7 +269,8 @@ async def _look_at_repository(runtime: Runtime, project: ProjectView) -> Finding
     except TimeoutError:
         return Finding(name, "wrong", f"{project.repository} does not answer.", f"git ls-remote {project.repository}")
     except (ServiceError, OSError) as error:
-        mend = "docsmith restore BACKUP.tar" if project.code_host == "local" else f"git ls-remote {project.repository}"
+        restore = f"docsmith restore BACKUP.tar --vault VAULT.tar --data {runtime.data}-2"
+        mend = restore if project.code_host == "local" else f"git ls-remote {project.repository}"
         return Finding(name, "wrong", f"{project.repository}: {error}", mend)
     return Finding(name, "ok", f"{project.repository} answers.")
 

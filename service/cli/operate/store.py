@@ -88,7 +88,7 @@ async def copy(options: Options, output: Output) -> int:
         lines.append(f"{folder} uses {target.name} now")
         if from_folder is not None:
             lines.append(
-                f"its log of before is in {folder / MOVED}: delete it once all is well, for its vault has old keys"
+                f"its previous log is in {folder / MOVED}: delete it once all is well, for its vault has old keys"
             )
     output.result(value, "\n".join(lines))
     return DONE
@@ -144,7 +144,7 @@ class StoreCopy(NamedTuple):
                 raise StoreBusy(why, remedy="nothing was moved; stop what uses it, and repeat this")
             undo.pop_all()
             _move(folder, target)
-            target.release()  # what held it is of before: it has all that its source has
+            target.release()  # what held it is over: it has all that its source has
             if source.is_local and rows.log.end() != found.end:  # a command that had begun before has appended
                 more = copy_store(rows, into, self.progress)
                 found = Copied(more.end, found.added + more.added)
@@ -203,7 +203,7 @@ def _is_moving(folder: Path, target: LogPlace) -> bool:
     mark, moved = folder / ELSEWHERE, folder / MOVED
     if not mark.exists():
         if moved.exists():
-            raise Conflict(f"{moved} has a log of before: delete it, or put it elsewhere.", code="store_differs")
+            raise Conflict(f"{moved} has an earlier log. Delete it, or move it elsewhere.", code="store_differs")
         return False
     if (known := mark.read_text().strip()) != target.name:
         raise Conflict(f"{folder} uses {known}, not {target.name}: copy from there.", code="store_differs")
@@ -218,7 +218,7 @@ def _require_movable(source: LogPlace, into: WholeStore) -> bool:
         return False
     _require_held(source)
     if into.log.end() == BEGINNING:
-        raise Conflict(f"{source.name} is of before: {MOVED_AWAY}. Copy from that folder.", code="store_differs")
+        raise Conflict(f"{source.name} is no longer in use: {MOVED_AWAY}. Copy from that folder.", code="store_differs")
     return True
 
 
@@ -242,11 +242,11 @@ def _move(folder: Path, target: LogPlace) -> None:
 
 
 def _set_apart(folder: Path) -> None:
-    """Move the log that a data folder used before into a folder. Raise Conflict where it has one of before."""
+    """Move the log that a data folder used before into a folder. Raise Conflict where it has an earlier one."""
     moved = folder / MOVED
     files = [file for name in _FILES for end in ("", "-wal", "-shm") if (file := folder / f"{name}{end}").exists()]
     if files and any((moved / file.name).exists() for file in files):
-        raise Conflict(f"{moved} has a log of before: delete it, or put it elsewhere.", code="store_differs")
+        raise Conflict(f"{moved} has an earlier log. Delete it, or move it elsewhere.", code="store_differs")
     moved.mkdir(mode=0o700, exist_ok=True)
     for file in files:
         file.rename(moved / file.name)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from service.cli.runtime import is_served
 from service.runtime.data_folder import OTHERS, is_copy, open_to_others, other_thing_in
 from service.runtime.scratch import VAULT, leftovers_beside
-from service.runtime.settings.settings import Settings
+from service.runtime.settings.settings import LimitsSection, Settings
 
 Level = Literal["ok", "note", "wrong"]
 
@@ -212,9 +212,11 @@ def look_at_settings(data: Path, settings: Settings) -> Iterator[Finding]:
         )  # fmt: skip
     else:
         yield Finding("address", "ok", server.public_url or f"Only this machine reaches {server.host}.")
-    off = [name for name in settings.limits.__struct_fields__ if getattr(settings.limits, name) == 0]
-    if off:
-        yield Finding("limits", "note", f"Without limit: {', '.join(off)}.", f"[limits] {off[0]} = 10000")
+    defaults = LimitsSection()
+    on = [name for name in defaults.__struct_fields__ if getattr(defaults, name)]
+    if off := [name for name in on if not getattr(settings.limits, name)]:
+        mend = f"[limits] {off[0]} = {getattr(defaults, off[0])}"
+        yield Finding("limits", "note", f"Without limit: {', '.join(off)}.", mend)
     else:
         yield Finding("limits", "ok", "All are on.")
     if not re.fullmatch(r"[^<>\n]+ <[^<>@\s]+@[^<>@\s]+>", settings.agent.author):

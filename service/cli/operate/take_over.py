@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from eventstore import Metadata
 from eventstore.sqlite.files import sync_folder
-from service.cli.output import DONE, Output
+from service.cli.output import DONE, WRONG_USAGE, Output
 from service.cli.parsing import Options, command
 from service.cli.runtime import Runtime, is_served
 from service.commands.copies import record_take_over
@@ -61,7 +61,7 @@ async def take_over(runtime: Runtime, options: Options, output: Output) -> int:
     if not options.yes:
         text = f"{data}: {of}, would go on in place of the original\nnothing was done: add --yes to do it"
         output.result({"takenOver": False, "position": mark.position, "head": mark.head}, text)
-        return DONE
+        return WRONG_USAGE
     command = TakeOver(mark.restored_at, mark.position, mark.head, now())
     position = await record_take_over(runtime.store, mark.id, command, Metadata(actor=cli_actor()))
     (data / COPY_MARK).unlink(missing_ok=True)

@@ -185,7 +185,7 @@ async def _reload_when(
             settings = await asyncio.to_thread(reread)
             changed = server.change(settings)
         except ServiceError as error:
-            log.error("settings not read: those of before stay", reason=str(error))  # noqa: TRY400  (no fault of ours)
+            log.error("settings not read: the earlier ones stay", reason=str(error))  # noqa: TRY400  (no fault of ours)
         else:
             level.change(settings.log.level)
             log.info("settings read", changed=changed.at_once, take_a_restart=changed.after_restart)

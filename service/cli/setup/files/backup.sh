@@ -3,14 +3,14 @@
 # Then look:  systemctl start docsmith-backup && journalctl -u docsmith-backup -e;  systemctl list-timers
 #
 # A disk dies with all that is on it: have /var/lib/docsmith-backups copied to another place, by whatever you copy
-# things with. Have /var/lib/docsmith-vault copied to yet another, but there keep no older version of it: whoever has
-# an old vault and a backup can read what was erased since.
+# things with. Have /var/lib/docsmith-vault copied to yet another, but there keep no older version of it: anyone
+# with an old vault and a backup can read what was erased since.
 set -eu
 cat > /etc/systemd/system/docsmith-backup.service <<'END'
 [Unit]
 Description=Backup of Docsmith
 After=docsmith.service
-# To be told when it fails: OnFailure=NAME.service
+# To be notified when it fails: OnFailure=NAME.service
 
 [Service]
 Type=oneshot

@@ -31,8 +31,8 @@ Every answer carries an `X-Request-Id`, which is also in the service's log.
 Addresses have no slash at their end, and their case matters: an unknown one is answered with 404, and a method that an
 address does not support with 405 and `Allow`. Times are ISO 8601 in UTC. Errors are problem details
 (RFC 9457): `code` is stable, `detail` is one plain sentence, and `type` is the address of a page that says what to do.
-Bodies are JSON in UTF-8, whatever the charset of their content type. Unknown fields of a body are ignored, and `null`
-is the same as leaving a field out. A parameter of the query comes once.
+Bodies are JSON in UTF-8, whatever the charset of their content type. Unknown fields of a body are ignored. Where
+the schema allows `null`, it is the same as leaving the field out. A parameter of the query comes once.
 
 Clients with an older path of the assistant built in are answered there as well: `x-aliases` of an operation lists its
 older paths. Prefer the main path.

@@ -5,7 +5,8 @@ that inflates to gigabytes) therefore runs in a process of its own: it inherits 
 by ``RLIMIT_AS``, and killed when its time is up or no one waits for it any more.
 
 Children are forked from a server (``forkserver``) that has imported what they need and nothing else of ours: some 15 ms
-each, where a fresh Python takes 250. The server starts with the first child, takes some 50 MB, and ends with us.
+each, where a fresh Python takes 250. The server starts with the first child, or by ``start_server``, takes some 50 MB,
+and ends with us.
 
 One thread of ours belongs to each child: it starts it, reads its messages and waits for it, so the event loop never
 blocks. Our end is the child's, too.

@@ -64,8 +64,8 @@ async def add_person(store: EventStore, views: Views, new: NewPerson, metadata: 
 
     An email proves nothing, so an account is opened to a further organization only from the terminal: by its email if
     the terminal added it, else by its id. An organization's owner learns nothing of other organizations' people: who is
-    new there gets an account of their own. An account that is opened further, or again, begins without the sessions,
-    passkeys and linked accounts of before: the owners of its organization could have signed in to it.
+    new there gets an account of their own. An account that is opened further, or again, begins without its earlier
+    sessions, passkeys and linked accounts: the owners of its organization could have signed in to it.
 
     Raises Invalid, NotFound, and Conflict: ``member_exists`` (by an owner), ``email_of_others``, ``last_owner``.
     """

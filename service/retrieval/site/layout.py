@@ -118,7 +118,7 @@ class Layout(Struct, frozen=True, dict=True):
         return (
             self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.appended,
             self.descriptions, self.shown,
-            replace(self.sphinx, titles={}),  # words of references may be those of before; pages need not be read again
+            replace(self.sphinx, titles={}),  # words of references may be older; pages need not be read again
             (self.hugo.params, self.hugo.templates, self.hugo.glossaries) if self.hugo is not None else None,
         )  # fmt: skip
 

@@ -57,8 +57,9 @@ INSTANCES: web.AppKey[Instances] = web.AppKey("INSTANCES")
 KEY_REQUIRED: web.AppKey[bool] = web.AppKey("KEY_REQUIRED")
 """A follow-up must carry its thread's key."""
 READINESS: web.AppKey[Callable[[], Awaitable[dict[str, str]]]] = web.AppKey("READINESS")
-REFUSES_REQUESTS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("REFUSES_REQUESTS")
 """What is not ready: name to reason; empty when all is well."""
+REFUSES_REQUESTS: web.AppKey[Callable[[], dict[str, str]]] = web.AppKey("REFUSES_REQUESTS")
+"""Why a proxy should send no requests here, in the same way."""
 INDEX_FOLDER: web.AppKey[Callable[[str, str], Path]] = web.AppKey("INDEX_FOLDER")
 """The folder of an index, by its site's domain and its name. Raises Invalid."""
 MEANING: "web.AppKey[Meaning | None]" = web.AppKey("MEANING")
@@ -92,8 +93,8 @@ PASSKEYS: web.AppKey[Passkeys] = web.AppKey("PASSKEYS")
 IDENTITY_PROVIDER: web.AppKey[IdentityProvider | None] = web.AppKey("IDENTITY_PROVIDER")
 ADMITS: web.AppKey[Admits] = web.AppKey("ADMITS")
 DATA: web.AppKey[Path] = web.AppKey("DATA")
+"""The data folder."""
 HOSTED_FOLDER: web.AppKey[Path] = web.AppKey("HOSTED_FOLDER")
 """Where the embedded code host's repositories are, if they are on this machine."""
-"""The data folder."""
 SHOWN_SETTINGS: web.AppKey[ShownSettings] = web.AppKey("SHOWN_SETTINGS")
 """The settings in effect, for operators."""

@@ -157,13 +157,13 @@ def test_a_log_that_is_shortened_beneath_a_service_is_noticed(tmp_path):
         assert "docsmith doctor says what to do" in found[1]["log"]
         assert str(tmp_path) not in str(found)
         request = urllib.request.Request(
-            f"{service.url}/v2/kite/jobs", b'{"instruction": "Document it"}',
+            f"{service.url}/v2/agent/{service.project_id}/job", b'{"prompt": "Document it"}',
             {**service.admin, "Content-Type": "application/json"},
         )  # fmt: skip
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=60)
         refused.value.close()
-        assert refused.value.code in {404, 503}
+        assert refused.value.code == 503
         assert service.stop() == 0
         assert log_of(service)[-1][0] == last - 1
         assert (

@@ -127,8 +127,18 @@ async def test_no_output_shows_the_password(http, tmp_path, databases, environme
         await asyncio.to_thread(running.start)
         shown.append(await asyncio.to_thread(Path(f"/proc/{running.process.pid}/cmdline").read_text))
         headers = {"Authorization": f"Bearer {running.admin_key}"}
-        for path in ("/readyz", "/healthz", "/openapi.json", "/api/v1/settings", "/api/v1/overview", "/metrics", "/"):
+        jobs = f"/v2/agent/{running.project_id}/job"
+        for path in (
+            "/readyz",
+            "/healthz",
+            "/openapi.json",
+            "/v2/organization",
+            "/v2/overview",
+            f"{jobs}s",
+            "/metrics",
+        ):
             async with http.get(running.url + path, headers=headers) as response:
+                assert response.status == 200, path
                 shown.append(await response.text())
         await ask(http, running, question("How are retries configured?"))
         run(server_address(), f"ALTER DATABASE {databases.name}_log ALLOW_CONNECTIONS false")
@@ -139,7 +149,8 @@ async def test_no_output_shows_the_password(http, tmp_path, databases, environme
             )
         async with http.get(f"{running.url}/readyz") as response:
             shown.append(await response.text())
-        async with http.post(f"{running.url}/api/v1/jobs", headers=headers, json={}) as response:
+        async with http.post(running.url + jobs, headers=headers, json={"prompt": "Fix broken links"}) as response:
+            assert response.status == 503
             shown.append(await response.text())
         for command in (("organization", "list"), ("audit", "verify"), ("doctor",), ("doctor", "--json")):
             assert (await typed(*command)).returncode == 1

@@ -65,7 +65,9 @@ async def test_question_is_shown_with_answer_sources_and_rating(talk, rate, read
     assert await read(f"assistant/threads/{row['id']}") == transcript
     [given] = [one for one in (await read("feedback"))["feedback"] if one["threadId"] == thread_id]
     assert (given["rating"], given["comment"], given["query"]) == ("up", "It works", "How do I install Kite?")
-    assert all(one["rating"] == "down" for one in (await read("feedback", rating="down"))["feedback"])
+    down = (await read("feedback", rating="down"))["feedback"]
+    assert thread_id not in [one["threadId"] for one in down]
+    assert all(one["rating"] == "down" for one in down)
 
 
 async def test_feedback_is_for_a_reply_of_that_thread(talk, rate):

@@ -241,6 +241,10 @@ async def test_keys_and_questions_are_not_in_the_servers_output(http, service):
     secret = "My secret question about Kite?"
     async with http.post(message_url(service), json=question(secret), headers=service.assistant) as response:
         await response.read()
+        request_id = response.headers["X-Request-Id"]
+    async with asyncio.timeout(60):
+        while request_id not in service.log():  # noqa: ASYNC110  (lines of requests are written a moment later)
+            await asyncio.sleep(0.02)
     output = service.log()
     assert "My secret" not in output
     assert service.assistant_key not in output

@@ -54,9 +54,10 @@ def events_of(service, job_id):
 def kill_at_event(service, job_id, number):
     """As soon as the log has so many events of the job."""
     with rows_of(service) as rows:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         query = "SELECT count(*) FROM events WHERE stream = $1"
-        while rows(query, f"job-{job_id}")[0][0] < number and time.monotonic() < until:
+        while rows(query, f"job-{job_id}")[0][0] < number:
+            assert time.monotonic() < until
             time.sleep(LOOK_SECONDS)
     service.kill()
 

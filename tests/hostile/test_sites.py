@@ -51,7 +51,8 @@ def test_configuration_is_read_in_linear_time(name):
     def detect(text):
         files = {**{path: page.encode() for path, page in others.items()}, name: text.encode()}
         layout = detect_layout(files, files.get)
-        assert [path for path in files if layout.is_page(path)] or True
+        for path in files:
+            layout.is_page(path)
 
     for unit in [*units, *UNITS]:
         assert_linear(

@@ -126,8 +126,8 @@ async def words_gone(word: bytes, service: Service) -> None:
         assert files_with(word, *service.folders) == []
         return
     async with asyncio.timeout(60):
-        while await asyncio.to_thread(files_with, word, *service.folders):
-            pass
+        while await asyncio.to_thread(files_with, word, *service.folders):  # noqa: ASYNC110  (nothing tells when)
+            await asyncio.sleep(0.02)
 
 
 def files_with(word: bytes, *folders: Path) -> list[str]:

@@ -5,6 +5,7 @@ import resource
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from contextlib import ExitStack, suppress
 
@@ -23,7 +24,7 @@ def test_service_pauses_without_descriptors_and_resumes(tmp_path):
                 with suppress(OSError):
                     held.enter_context(socket.create_connection((host, int(port)), timeout=60))
             while "no connection is accepted" not in one.log():
-                pass
+                time.sleep(0.02)
         with urllib.request.urlopen(f"{one.url}/metrics", timeout=60) as answer:
             found = re.search(rb'(?m)^docsmith_bounds_reached_total{bound="descriptors"} (\S+)$', answer.read())
         assert found

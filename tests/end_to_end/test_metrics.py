@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -57,7 +58,7 @@ def work(service):
     read(f"{url}/{job}/events", **service.admin)  # to its end
     for one in service.each:
         while "docsmith_jobs_ended_total" not in read(f"{one.url}/metrics"):
-            pass
+            time.sleep(0.02)
 
 
 def make_up(service):

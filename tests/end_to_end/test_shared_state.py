@@ -129,11 +129,11 @@ async def test_progress_of_indexing_shows_at_both(http, pair, urls, website):
         return [found and found["stage"] for found in await asyncio.gather(*map(progress, urls))]
 
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while await stages() != ["its newest commit is being fetched"] * 2:
-            pass
+        while await stages() != ["its newest commit is being fetched"] * 2:  # noqa: ASYNC110  (nothing tells when)
+            await asyncio.sleep(0.02)
         is_open.set()
-        while await stages() != [None, None]:
-            pass
+        while await stages() != [None, None]:  # noqa: ASYNC110  (nothing tells when)
+            await asyncio.sleep(0.02)
 
 
 async def test_last_checkpoint_shows_at_both(http, urls, cookie):

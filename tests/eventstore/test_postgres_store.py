@@ -192,7 +192,7 @@ async def test_a_lost_transaction_is_not_gone_on_with(logs, opened):
             ending.clear()
             run(logs[0], f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {IN_TRANSACTION}")
             while run(logs[0], f"SELECT FROM pg_stat_activity WHERE {IN_TRANSACTION}")[0]:
-                pass
+                time.sleep(0.02)
         return datetime.now(UTC)
 
     store = await opened(clock=clock)
@@ -292,8 +292,8 @@ async def test_a_closed_store_is_said_to_be_closed(tmp_path):
     connections = Connections.open(addresses(tmp_path)[0])
     waiting = ThreadPoolExecutor(4)
     sleeping = [waiting.submit(connections.fetch, "SELECT pg_sleep(60)") for _ in range(4)]
-    while connections.fetch("SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'")[0][0] < 4:
-        pass
+    while connections.fetch("SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'")[0][0] < 4:  # noqa: ASYNC110  (nothing tells when)
+        await asyncio.sleep(0.02)
     await asyncio.to_thread(connections.close)
     for one in sleeping:
         with pytest.raises(StoreClosed):

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -429,7 +430,7 @@ def test_a_process_that_is_killed_loses_and_repeats_no_count(tmp_path):
     killed, other = admitter(data, 150, 1000), admitter(data, 150, 100)
     start_together([killed, other])
     while accepted_in_log(data) == 0:
-        pass
+        time.sleep(0.02)
     killed.kill()
     killed.communicate()
     out, _ = other.communicate(timeout=600)

@@ -51,8 +51,8 @@ class Kites:
         async with asyncio.timeout(60):
             vectors = await self.meaning.vectors("kites")
             hashes = list(await self.index.hashes("kites"))
-            while len(await asyncio.to_thread(vectors.missing, hashes)) != count:
-                pass
+            while len(await asyncio.to_thread(vectors.missing, hashes)) != count:  # noqa: ASYNC110  (nothing tells when)
+                await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ async def test_leader_alone_asks_the_model(kites, running, tmp_path, store, view
     pulse.set()
     vectors, hashes = await meaning.vectors("kites"), list(await index.hashes("kites"))
     async with asyncio.timeout(60):
-        while await asyncio.to_thread(vectors.missing, hashes):
-            pass
+        while await asyncio.to_thread(vectors.missing, hashes):  # noqa: ASYNC110  (nothing tells when)
+            await asyncio.sleep(0.02)
     assert model.texts == []
     other.cancel()
     await asyncio.wait([other])
@@ -142,6 +142,6 @@ async def test_sections_are_embedded_again_for_another_model(kites, running):
     await kites.index.search("kites", "kite")
     vectors = await kites.meaning.vectors("kites")
     async with asyncio.timeout(60):
-        while await asyncio.to_thread(vectors.dimensions) != 2:
-            pass
+        while await asyncio.to_thread(vectors.dimensions) != 2:  # noqa: ASYNC110  (nothing tells when)
+            await asyncio.sleep(0.02)
     await kites.until_missing(0)

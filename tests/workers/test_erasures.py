@@ -5,11 +5,11 @@ from contextlib import suppress
 
 import pytest
 
-from eventstore import Metadata, execute, load
+from eventstore import Metadata, SQLiteEventStore, Views, execute, load
 from service.commands.erasures import erase_subject
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import Finished, Message, RequestJob
-from service.integrity.erasing import repeat_erasures
+from service.projections import all_projections
 from service.queries.jobs.jobs import JobSlots, find_job
 from service.streams import JOBS, THREADS
 from service.workers.erasures import Erasures
@@ -76,13 +76,34 @@ async def test_erasing_ends_what_is_under_way_and_refuses_what_comes(store, foll
         await erase_subject(store, followed, "thread-b", Metadata())
 
 
-async def test_text_erased_elsewhere_is_erased_here(store, followed):
+class Told:
+    """A store that tells what is erased in it."""
+
+    def __init__(self, store):
+        self._store, self.erased = store, asyncio.Queue()
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def erase(self, subject):
+        await self._store.erase(subject)
+        self.erased.put_nowait(subject)
+
+
+async def test_text_erased_elsewhere_is_erased_here(tmp_path, store, followed):
     await ask(store, "a")
-    erasures = Erasures(store, followed)
+    here = Told(store)
+    erasures = Erasures(here, followed)
     await erasures.repeat()
     task = asyncio.create_task(erasures.run())
-    await erase_subject(store, followed, "thread-a", Metadata())
-    assert await repeat_erasures(store) == 1
+    async with (
+        await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as elsewhere,
+        await Views.open(tmp_path / "elsewhere.db", elsewhere, all_projections()) as views,
+    ):
+        await views.catch_up()
+        await erase_subject(elsewhere, views, "thread-a", Metadata())
+    async with asyncio.timeout(60):
+        assert await here.erased.get() == "thread-a"
     assert not task.done()
     task.cancel()
     with suppress(asyncio.CancelledError):

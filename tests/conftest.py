@@ -19,6 +19,9 @@ TESTS = Path(__file__).parent
 SLOW_FOLDERS = {"agents", "cli", "clients", "end_to_end", "github"}
 """Their tests start the program, or that of a client, many times: among the quick ones only where they are named."""
 
+LONG_FILES = {"test_faults.py", "test_fuzz_answers.py", "test_generators.py", "test_schemathesis.py"}
+"""Some of their tests take minutes, so they begin first: at the end, a worker would be busy alone."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -53,4 +56,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if is_slow == slow or (slow and is_property) else others).append(item)
     if others:
         config.hook.pytest_deselected(items=others)
-        items[:] = kept
+    items[:] = sorted(kept, key=lambda item: item.path.name not in LONG_FILES)

@@ -10,7 +10,6 @@ from eventstore import (
     Append,
     EventStore,
     Metadata,
-    OutcomeUnknown,
     Views,
     WrongExpectedVersion,
     execute,
@@ -68,13 +67,14 @@ async def create_project(
     try:
         warnings = await _require_reachable(docs, code_hosts, source)
         warnings += await _unreachable_contexts(docs, context_sources(project_id, new.contexts))
-        position = (await store.append_all(writes)).position
-    except OutcomeUnknown:
-        raise
-    except BaseException as error:
+    except BaseException:
         await docs.forget(source)
-        if isinstance(error, WrongExpectedVersion):  # another project got the domain meanwhile: that is to be said
-            await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
+        raise
+    try:
+        position = (await store.append_all(writes)).position  # of a caller that leaves now, it may be stored
+    except WrongExpectedVersion:  # another project got the domain meanwhile: that is to be said
+        await docs.forget(source)
+        await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
         raise
     return CheckedProject(project_id, position, warnings)
 

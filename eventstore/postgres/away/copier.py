@@ -44,11 +44,8 @@ class Copier:
                 return
             except StoreClosed:
                 return
-            except (
-                EventStoreError,
-                MemoryError,
-            ):  # the database is away, or the disk is full: the next look tries it again
-                continue
+            except (EventStoreError, MemoryError):
+                continue  # the database is away, or the disk is full: the next look tries it again
 
     def _copy_some(self) -> bool:
         """Copy a page; return whether there may be more. Raises StoreLost, StoreUnavailable and its kinds."""

@@ -175,3 +175,22 @@ async def test_project_whose_caller_leaves_is_removed_again(make, docs):
     making.cancel()
     await asyncio.wait([making])
     assert docs.registered == []
+
+
+async def test_project_that_was_stored_for_a_caller_who_left_keeps_its_repository(store, views, docs):
+    class Left:
+        """The store, to a caller who leaves while an append is under way."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        async def append_all(self, writes):
+            await store.append_all(writes)
+            raise asyncio.CancelledError
+
+    organization = await create_organization(store, "Acme", METADATA)
+    await views.catch_up()
+    new = ProjectSettings(organization.id, "Guide", "/docs", "main", "", "guide", "local")
+    with pytest.raises(asyncio.CancelledError):
+        await create_project(Left(), views, docs, {}, new, METADATA)
+    assert [source.repository for source in docs.registered] == ["/docs"]

@@ -198,3 +198,13 @@ async def test_site_that_is_slow_to_list_its_pages_is_given_up(site, tmp_path):
     with pytest.raises(Unavailable) as given_up:
         await docs(tmp_path, limits=LIMITS._replace(seconds=0.0)).register(source(site))
     assert given_up.value.code == "timed_out"
+
+
+async def test_pages_that_may_not_be_fetched_take_no_place(site, tmp_path):
+    site.files = {
+        "/robots.txt": ("text/plain", "User-agent: *\nDisallow: /no/\n"),
+        "/llms.txt": ("text/plain", " ".join(f"[P](/no/{n}.md)" for n in range(9)) + " [A](/a.md)"),
+        "/a.md": ("text/markdown", "A"),
+    }
+    files, _ = await exported(docs(tmp_path, limits=LIMITS._replace(pages=5)), source(site), tmp_path)
+    assert files == {"a.md": "A"}

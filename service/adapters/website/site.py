@@ -65,6 +65,10 @@ CREATE TABLE IF NOT EXISTS state(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITH
 """
 
 
+MAX_LISTED = 20_000
+"""The pages of a site's list that are held against its robots.txt."""
+
+
 class Limits(NamedTuple):
     pages: int = 5_000
     page_bytes: int = 2 * 1024 * 1024
@@ -241,7 +245,7 @@ class _Crawl:
                 listed = await asyncio.to_thread(self._listed, await self._text(url, MAX_LIST_BYTES))
             else:
                 listed = await self._sitemaps([url] if self._named else [*self._robots.sitemaps, url])
-            allowed = await asyncio.to_thread(self._allowed, listed[: self._limits.pages])
+            allowed = await asyncio.to_thread(self._allowed, listed)
             if allowed:
                 return allowed, []
         raise Invalid(
@@ -253,11 +257,12 @@ class _Crawl:
         return [_Page(one, ".md", "", "", body.encode()) for one, body in found]
 
     def _listed(self, text: str) -> list[Listed]:
-        return list(islice(llms_pages(text, self._base), self._limits.pages))
+        return list(llms_pages(text, self._base))
 
     def _allowed(self, listed: Sequence[Listed]) -> list[Listed]:
-        """Each page is held against each rule: thousands of both take seconds."""
-        return [one for one in listed if self._robots.allows(one.url)]
+        """Return those that may be fetched, up to the limit: seconds of work, with thousands of pages and of rules."""
+        allowed = (one for one in listed[:MAX_LISTED] if self._robots.allows(one.url))
+        return list(islice(allowed, self._limits.pages))
 
     async def pages(self, known: Mapping[str, tuple[str, str]]) -> tuple[list[_Page], set[str]]:
         """The pages that are new or changed, and which of those that are known the site has no more."""

@@ -64,6 +64,14 @@ async def webhooks_of(views: Views, organization_id: str) -> WebhookList:
     return WebhookList(tuple(_webhook(row) for row in rows))
 
 
+async def first_webhooks(views: Views, organization_id: str, number: int) -> set[str]:
+    """Return the ids of an organization's first webhooks, by their order in the log."""
+    rows = await views.query(
+        "SELECT id FROM webhooks WHERE organization_id = ? ORDER BY rowid LIMIT ?", (organization_id, number)
+    )
+    return {row["id"] for row in rows}
+
+
 async def webhook_of(views: Views, organization_id: str, webhook_id: str) -> WebhookView:
     """Return a webhook of an organization. Raise NotFound, for a webhook of another one as well."""
     webhook = await get_webhook(views, webhook_id)

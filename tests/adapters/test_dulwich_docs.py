@@ -214,6 +214,14 @@ class TestTakingIn:
         )
         assert not left.exists()
 
+    async def test_what_was_imported_or_begun_is_forgotten(self, tmp_path):
+        docs = DulwichDocs(tmp_path / "data", env={})
+        await docs.register(replace(LOCAL, repository=str(write_folder(tmp_path / "folder"))))
+        (tmp_path / "data" / "hosted" / ".p1.git.abc.new").mkdir()
+        await docs.forget(LOCAL)
+        assert not list((tmp_path / "data" / "hosted").glob("*p1.git"))
+        assert not list((tmp_path / "data" / "hosted").glob(".p1.git.*.new"))
+
     async def test_errors_say_what_to_do(self, taken_in, tmp_path):
         docs = DulwichDocs(tmp_path / "data", env={"EMPTY": " "})
         empty = tmp_path / "empty"

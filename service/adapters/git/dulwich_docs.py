@@ -137,7 +137,7 @@ class DulwichDocs:
     async def forget(self, source: Source) -> None:
         if source.code_host == "local" and not source.context:
             async with self._locked(source):
-                await asyncio.to_thread(shutil.rmtree, self._hosted(source), ignore_errors=True)
+                await asyncio.to_thread(git_import.forget_repository, self._hosted(source))
 
     async def fetch(self, source: Source, *, branch: str = "") -> Fetched:
         if source.context:

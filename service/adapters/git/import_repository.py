@@ -1,6 +1,7 @@
 """Taking a repository in: from now on the embedded code host keeps it."""
 
 import os
+import shutil
 from pathlib import Path
 
 from dulwich.objects import Commit, ObjectID
@@ -45,6 +46,14 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
                 _import_branch(made, remote, ref)
 
         create(hosted, fill, branch=ref)
+
+
+def forget_repository(hosted: Path) -> None:
+    """Remove the repository, and what a killed import of it left."""
+    if hosted.parent.is_dir():
+        with locked(hosted.parent / f".{hosted.name}.lock"):
+            forget_unfinished(hosted)
+            shutil.rmtree(hosted, ignore_errors=True)
 
 
 def no_folder(remote: Remote) -> Invalid:

@@ -19,9 +19,9 @@ from service.ports.model import ToolMessage
 MAX_EDITS = 200
 """Limit for one instruction: people will not review more in one pull request."""
 MAX_NAMED = 20
+"""Pages or links that a summary names one by one."""
 COMPARE_STEPS = 1_000_000
 """For the lines of a page before and after: some 50 ms; a page that takes more is replaced between its common ends."""
-"""Pages or links that a summary names one by one."""
 BEGINNING = 2
 """Characters that the names of similar pages have in common."""
 MAX_CALLS = 90

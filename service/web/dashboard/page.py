@@ -150,8 +150,8 @@ async def _sent_live(request: web.Request, fragments: AsyncIterator[Live]) -> we
 
     closing: asyncio.Event = request.app[CLOSING]
     with suppress(ConnectionError):  # the page was closed
-        async with aclosing(with_keep_alives(watched(), closing, revocation=revocation_of(request))) as told:
-            async for one in told:
+        async with aclosing(with_keep_alives(watched(), closing, revocation=revocation_of(request))) as heard:
+            async for one in heard:
                 await response.write(b":\n\n" if one is None else _encoded(one))
         if ended:
             await response.write(ENDED)

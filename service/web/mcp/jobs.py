@@ -138,8 +138,8 @@ async def _wait(call: Call[Organization], job_id: str, after: int, seconds: floa
     events, app = live_events(call.request.app[STORE], job_id, after), call.request.app
     with suppress(TimeoutError):
         kept = with_keep_alives(events, app[CLOSING], revocation=revocation_of(call.request))
-        async with asyncio.timeout(seconds), aclosing(kept) as told:
-            async for news in told:
+        async with asyncio.timeout(seconds), aclosing(kept) as heard:
+            async for news in heard:
                 if news is None:
                     await call.progress.keep_alive()
                 elif isinstance(news[1], JobCompleted | JobFailed):

@@ -331,8 +331,8 @@ async def _pieces(request: web.Request, project_id: str, job: ReadJob, after: in
     job_id, waits, place = job.view.id, job.is_waiting, None
     events, closing = events_of(request.app[STORE], job.view, after), request.app[CLOSING]
     kept = with_keep_alives(events, closing, revocation=revocation_of(request), seconds=QUEUE_SECONDS)
-    async with aclosing(kept) as told:
-        async for news in told:
+    async with aclosing(kept) as heard:
+        async for news in heard:
             if news is not None:
                 yield live_event(*news)
                 queued = isinstance(news[1], JobResumed | JobInterrupted | JobReopened)
@@ -391,8 +391,8 @@ async def _ended(request: web.Request, job_id: str, after: int, seconds: float) 
     events = live_events(request.app[STORE], job_id, after)
     with suppress(TimeoutError):
         kept = with_keep_alives(events, request.app[CLOSING], revocation=revocation_of(request))
-        async with asyncio.timeout(seconds), aclosing(kept) as told:
-            async for news in told:
+        async with asyncio.timeout(seconds), aclosing(kept) as heard:
+            async for news in heard:
                 if news is not None and isinstance(news[1], JobCompleted | JobFailed):
                     return
 

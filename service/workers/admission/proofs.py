@@ -80,8 +80,7 @@ class Proofs:
         hour = _hour(self._clock())
         tokens = self._tokens.setdefault(project_id, Counter())
         if hour not in tokens:
-            for old in [one for one in tokens if one < hour - HOURS]:
-                del tokens[old]
+            _forget_old(tokens, hour)
         tokens[hour] += 1
         if self._shared_tokens is not None:
             self._unshared[project_id, hour] += 1
@@ -111,8 +110,7 @@ class Proofs:
             tokens = self._tokens.setdefault(project_id, Counter())
             tokens[hour_] = count + self._unshared[project_id, hour_]
         for project_id, tokens in list(self._tokens.items()):
-            for old in [one for one in tokens if one < hour - HOURS]:
-                del tokens[old]
+            _forget_old(tokens, hour)
             if not tokens:
                 del self._tokens[project_id]
         return True
@@ -148,3 +146,8 @@ class Proofs:
 
 def _hour(time: datetime) -> int:
     return int(time.timestamp() // 3600)
+
+
+def _forget_old(tokens: Counter[int], hour: int) -> None:
+    for old in [one for one in tokens if one < hour - HOURS]:
+        del tokens[old]

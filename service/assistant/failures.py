@@ -12,7 +12,8 @@ MODEL_EMPTY = "model_empty"
 BUSY = ReplyBroken("assistant_busy", "The assistant is busy. Ask again in a moment.")
 UNAVAILABLE = ReplyBroken("assistant_unavailable", "The assistant is unavailable. Ask again in a moment.")
 MISCONFIGURED = ReplyBroken(
-    "assistant_misconfigured", "The assistant is misconfigured. Tell the owner of this site, whose log has the reason."
+    "assistant_misconfigured",
+    "The assistant is misconfigured. Report it to the owner of this site; the service's log has the reason.",
 )
 TOO_LONG = ReplyBroken(
     CONTEXT_WINDOW_EXCEEDED, "The question is too long with its context. Ask for less at once, or begin a new chat."

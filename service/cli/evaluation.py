@@ -1,4 +1,4 @@
-"""``docsmith eval``: golden questions against a site's index, for the operator's own CI."""
+"""``docsmith eval``: test questions against a site's index, for the operator's own CI."""
 
 import asyncio
 from pathlib import Path
@@ -30,13 +30,28 @@ def share(text: str) -> float:
     "eval",
     more='One question a line, as JSON: {"query": TEXT, "relevant": [PAGE, ...]}, or {"query": TEXT, "facts": [TEXT, '
     "...]} for texts that the sections found must contain.",
-    examples=["eval golden.jsonl --domain guide", "eval golden.jsonl --min-recall 0.8 --min-ndcg 0.6 --json"],
+    examples=["eval questions.jsonl --domain guide", "eval questions.jsonl --min-recall 0.8 --min-ndcg 0.6 --json"],
 )
-@click.argument("file", type=FILE, metavar="FILE", help="golden questions, JSON lines")
-@click.option("--domain", metavar="D", help="of the site (default: the only one)")
-@click.option("--min-recall", type=share, metavar="X", help="exit with 1 when recall at 5 is less (0 to 1)")
-@click.option("--min-mrr", type=share, metavar="X", help="exit with 1 when mean reciprocal rank is less (0 to 1)")
-@click.option("--min-ndcg", type=share, metavar="X", help="exit with 1 when nDCG at 10 is less (0 to 1)")
+@click.argument("file", type=FILE, metavar="FILE", help="test questions, one a line")
+@click.option("--domain", metavar="SITE", help="name of the site (default: the only one)")
+@click.option(
+    "--min-recall",
+    type=share,
+    metavar="X",
+    help="exit with 1 when fewer of the right pages are among the first five (recall at 5, 0 to 1)",
+)
+@click.option(
+    "--min-mrr",
+    type=share,
+    metavar="X",
+    help="exit with 1 when the first right page comes later on average (mean reciprocal rank, 0 to 1)",
+)
+@click.option(
+    "--min-ndcg",
+    type=share,
+    metavar="X",
+    help="exit with 1 when right pages stand lower among the first ten (nDCG at 10, 0 to 1)",
+)
 async def evaluate(runtime: Runtime, options: Options, output: Output) -> int:
     questions = await asyncio.to_thread(read_questions, options.file)
     domain = options.domain or await _only_domain(runtime)

@@ -45,7 +45,7 @@ COMMANDS = {
     "key": ("keys:key", "create, change, list and revoke API keys"),
     "index": ("sites:index", "index a site's newest commit now"),
     "search": ("sites:search", "search a site"),
-    "eval": ("evaluation:evaluate", "measure a site's search by golden questions"),
+    "eval": ("evaluation:evaluate", "measure a site's search by test questions"),
     "ask": ("threads:ask", "ask the assistant about a site"),
     "job": ("jobs:job", "give jobs to the agent and follow them"),
     "webhook": ("webhooks:webhook", "notify other services of jobs, and receive pushes"),

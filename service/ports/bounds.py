@@ -30,7 +30,7 @@ Bound = Literal[
 - ``live_pages``: an open page of the dashboard that does not change by itself, because its session or its organization
   has too many.
 - ``full_texts``: a whole site as one text refused, because it or its caller is sent too many.
-- ``trial_searches``: golden questions, or a search that is explained, refused because too many of its organization
+- ``trial_searches``: test questions, or a search that is explained, refused because too many of its organization
   waited.
 - ``gaps``: a grouping of unanswered questions refused in the same way.
 - ``diff_files``, ``diff_lines``: files of a pull request, or lines of a file, left out because there are too many.

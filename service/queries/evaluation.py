@@ -1,4 +1,4 @@
-"""Golden questions against a site's index: what each should find, and how well the search does.
+"""Test questions against a site's index: what each should find, and how well the search does.
 
 A file has one question a line, as JSON: ``{"query": …, "relevant": [page, …]}``, where a page is named by its path in
 the repository or on the site, or ``{"query": …, "facts": [text, …]}``, where what is found must say so. Of each

@@ -675,7 +675,7 @@ class ErasedThread:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """How well a site's search finds what golden questions want. Measures are averages from 0 to 1.
+    """How well a site's search finds what test questions want. Measures are averages from 0 to 1.
 
     Attributes:
         domain: The site.
@@ -683,7 +683,7 @@ class Evaluation:
         questions: Number of the questions.
         recall_at5: The share of what a question wants that is among the first five.
         hit_at5: The share of questions with something right among the first five.
-        mrr: The reciprocal rank of the first right one.
+        mrr: How high the first right one stands: 1 divided by its place (reciprocal rank).
         ndcg_at10: The normalized discounted cumulative gain of the first ten.
         misses: Questions with nothing right among the first five.
     """
@@ -3195,7 +3195,7 @@ class Docsmith:
         )
 
     def evaluate_search(self, domain: str, *, questions: list[GoldenQuestion]) -> Evaluation:
-        """Measure a site's search by golden questions.
+        """Measure a site's search by test questions.
 
         Args:
             domain: The site's domain, such as `docs.example.com`.

@@ -52,7 +52,7 @@ def test_folder_index_reads_only_changes_and_follows_them(tmp_path):
         check = service.run("index", "kites", "--check")
         assert check.returncode == 0
         assert check.stdout.startswith(
-            "plain: 12 pages, 12 sections, no navigation\n5 files and folders were left out\n"
+            "No site generator: 12 pages, 12 sections, no navigation was found\n5 files and folders are not used\n"
         )
         found = service.cli("search", "kites", "paper")
         assert (found["commit"], found["results"][0]["path"]) == (seen["commit"], "k9")

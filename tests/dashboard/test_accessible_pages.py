@@ -101,10 +101,10 @@ SENT = {
         f"{BELOW}/webhooks/new", {"Address": "https://hooks.example/seen"}, "Create the webhook", "Copy the secret now"
     ),
     "invitation": Sent(f"{BELOW}/people", {"Email": "invited@example.com"}, "Invite", "Sign-in link for"),
-    "golden questions": Sent(
-        f"{BELOW}/sites/{{domain}}/golden", {"Questions": GOLDEN}, "Ask them", "Not found among the first five"
+    "test questions": Sent(
+        f"{BELOW}/sites/{{domain}}/golden", {"Questions": GOLDEN}, "Ask them", "Right page not among the first five"
     ),
-    "golden questions refused": Sent(f"{BELOW}/sites/{{domain}}/golden", {"Questions": "{"}, "Ask them", ""),
+    "test questions refused": Sent(f"{BELOW}/sites/{{domain}}/golden", {"Questions": "{"}, "Ask them", ""),
     "job reproduced": Sent(
         "/operator/audit/reproduce", {"Job": "{jobId}"}, "Reproduce", "Each commit has the id", "operator"
     ),

@@ -52,8 +52,8 @@ async def test_filter_chooses_events(operator, query, type_):
 async def test_events_of_one_stream_and_time(operator, service):
     text = await text_of(operator, f"{AUDIT}?stream=project-{service.project_id}")
     assert "project-created" in text
-    assert "No event fits." in await text_of(operator, f"{AUDIT}?until=2020-01-01")
-    assert "No event fits." in await text_of(operator, f"{AUDIT}?since=2120-01-01")
+    assert "No event matches this filter." in await text_of(operator, f"{AUDIT}?until=2020-01-01")
+    assert "No event matches this filter." in await text_of(operator, f"{AUDIT}?since=2120-01-01")
     async with operator.get(f"{AUDIT}?since=yesterday") as page:
         assert page.status == 400
 

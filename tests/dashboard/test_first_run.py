@@ -35,11 +35,25 @@ def archive():
     return made.getvalue()
 
 
+def looks_primary(page, name):
+    """Whether a link has the colors of a page's main action, by those of a button that is one."""
+    return page.get_by_role("link", name=name).evaluate("""(link) => {
+      const primary = document.createElement("a");
+      primary.className = "button primary";
+      const now = getComputedStyle(link).backgroundColor;
+      document.body.append(primary);
+      const wanted = getComputedStyle(primary).backgroundColor;
+      primary.remove();
+      return now === wanted;
+    }""")
+
+
 def test_first_run_needs_nothing_but_a_browser(page):
     page, service = page
     page.goto(service.cli("login")["link"])
     page.get_by_role("button", name="Sign in", exact=True).click()
 
+    assert looks_primary(page, "Create an organization")  # the only action of an empty page
     page.get_by_role("link", name="Create an organization").click()
     page.get_by_label("Name").fill("Acme")
     page.get_by_role("button", name="Create the organization").click()

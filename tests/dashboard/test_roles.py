@@ -63,6 +63,16 @@ async def test_route_opens_for_role(service, people, route, person):
         assert found == expected(LEAST[route], person), (answer.status, problem)
 
 
+async def test_refusal_names_who_may_and_what_you_are(service, viewer, editor):
+    base = f"/dashboard/{service.organization_id}"
+    for client, path, says in (
+        (viewer, f"{base}/jobs/new", "Only editors and owners may do this, and you are a viewer here."),
+        (editor, f"{base}/keys/new", "Only owners may do this, and you are an editor here."),
+    ):
+        async with client.get(path) as page:
+            assert (page.status, says in await page.text()) == (403, True)
+
+
 async def test_other_organization_looks_as_if_it_did_not_exist(service, outsider):
     for organization_id in (service.organization_id, "0" * 32):
         async with outsider.get(f"/dashboard/{organization_id}/jobs", headers=JSON) as answer:

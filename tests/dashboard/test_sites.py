@@ -42,6 +42,12 @@ async def text_of(client, path, status=200):
         return await answer.text()
 
 
+def notice_in(answer):
+    """The notice that a form leaves for the next page."""
+    cookie = next(one for one in answer.cookies.values() if "notice" in one.key)
+    return base64.urlsafe_b64decode(cookie.value).decode()
+
+
 async def live_until(client, path, words):
     """The fragments of a live region, up to the one with these words."""
     seen = ""
@@ -76,6 +82,28 @@ async def test_uploaded_archive_is_indexed_before_the_eyes(owner, service, base)
         page = await answer.text()
         assert (answer.status, "not a zip archive" in page, 'type="file"' in page) == (400, True, True)
     assert list((service.data / "uploads").iterdir()) == []
+
+
+async def test_report_claims_only_what_it_looked_at(owner, viewer, service, base):
+    """The site has a broken link, which no index finds."""
+    page = await text_of(owner, f"{base}/sites/{service.domain}/report")
+    assert "no mistake was found in addresses, the navigation, includes and markup" in page
+    assert "Links are not checked here." in page
+    assert "/jobs/new?" in page
+    assert "Mintlify" in page
+    assert "/jobs/new?" not in await text_of(viewer, f"{base}/sites/{service.domain}/report")
+
+
+async def test_report_of_plain_files_is_in_words(owner, service, base):
+    data = upload(zipped({"a.md": "# A\n\nText."}), name="Loose", domain="loose")
+    async with owner.post(f"{base}/projects/new", data=data, allow_redirects=False) as answer:
+        assert answer.status == 303
+        assert notice_in(answer) == "The project is created."  # not what may be over when the page is read
+    await live_until(owner, f"{base}/sites/loose/live", "Commit ")
+    page = re.sub(r"\s+", " ", await text_of(owner, f"{base}/sites/loose/report"))
+    assert '<p class="label">site generator</p>' in page
+    assert ">plain<" not in page
+    assert "No list of pages was found" in page
 
 
 @pytest.mark.parametrize(
@@ -140,7 +168,7 @@ async def test_what_may_not_be_named_is_refused(owner, base, fields, status, say
 async def test_pages_of_a_site_tell_how_it_was_read(viewer, service, base):
     site = f"{base}/sites/{service.domain}"
     assert service.domain in await text_of(viewer, f"{base}/sites")
-    assert "mintlify" in await text_of(viewer, f"{site}/report")
+    assert "Mintlify" in await text_of(viewer, f"{site}/report")
     found = await text_of(viewer, f"{site}/search?q=retry+delay")
     assert "retry.md:" in found
     assert re.search(r"points: .*looked for:", found)

@@ -1,8 +1,12 @@
 """The pages of webhooks and usage."""
 
+import asyncio
 import re
 
 import pytest
+
+from tests.dashboard.conftest import browser, invite, sign_in
+from tests.service_process import service_in, write_docs
 
 
 @pytest.fixture
@@ -43,11 +47,13 @@ async def test_webhook_form_that_does_not_fit_says_why(owner, base):
 
 async def test_address_of_a_webhook_is_shown_to_owners_alone(owner, viewer, base):
     _, _, webhook_id = await created(owner, base)
-    for client, shown in ((owner, True), (viewer, False)):
+    for client, shown in ((owner, "https://hooks.example/secret"), (viewer, "https://hooks.example/…")):
         for path in (f"{base}/webhooks", f"{base}/webhooks/{webhook_id}"):
             async with client.get(path) as page:
                 assert page.status == 200
-                assert ("hooks.example/secret" in await page.text()) is shown
+                text = await page.text()
+                assert shown in text
+                assert ("hooks.example/secret" in text) is (client is owner)
 
 
 async def test_delivery_is_sent_again(service, owner, base):
@@ -76,3 +82,19 @@ async def test_usage_shows_requests_and_limits(service, owner, viewer, base):
             assert page.status == 200
             assert "Jobs and messages to the agent" in text
             assert "New jobs and messages" in text
+
+
+async def test_viewer_sees_scheme_and_port_of_a_webhook(tmp_path):
+    with service_in(tmp_path, {"DOCSMITH_NETWORK__ALLOW_PRIVATE": "true"}) as service:
+        service.set_up(write_docs(tmp_path / "docs"), index=False)
+        service.cli("webhook", "create", "--url", "http://127.0.0.1:8099/secret?a=b")
+        service.start()
+        _, link = await invite(
+            service.data, email="viewer@example.com", organization_id=service.organization_id, role="viewer"
+        )
+        cookie = await asyncio.to_thread(sign_in, service.url, link)
+        path = f"/dashboard/{service.organization_id}/webhooks"
+        async with browser(service.url, cookie) as viewer, viewer.get(path) as page:
+            text = await page.text()
+    assert "http://127.0.0.1:8099/…" in text
+    assert "secret" not in text

@@ -24,7 +24,7 @@ async def test_check_lists_findings_of_each_kind(indexed):
     assert found["not_in_navigation"] == [("b.mdx", "The navigation does not name it; its address is /b.")]
     assert [path for path, _ in found["skipped"]] == ["LICENSE.md"]
     text = described(check, shown=1)
-    assert text.startswith("mintlify: 3 pages, 4 sections, 2 of them in the navigation\n")
+    assert text.startswith("Mintlify: 3 pages, 4 sections, 2 of them in the navigation\n")
     assert "1 piece of markup was not read\n  a.mdx:7: directive: .. note::" in text
 
 
@@ -32,4 +32,4 @@ async def test_check_of_a_sound_site_is_clean(indexed):
     await indexed.fill({"docs.json": '{"navigation": {"pages": ["a"]}}', "a.mdx": "# A\n\nText."})
     check = await indexed.index.check(DOMAIN)
     assert check.is_clean
-    assert described(check, shown=5).endswith("No mistakes were found.")
+    assert described(check, shown=5).endswith("and markup. Links are not checked here.")

@@ -12,7 +12,7 @@ from msgspec import Struct, json
 from service.markup.leftovers import leftovers
 from service.retrieval.index.stored import MISSING_ENTRIES
 from service.retrieval.search.words import PAGE_SHIFT
-from service.retrieval.site.layout import SHOWN_ON, Kind, decode_layout
+from service.retrieval.site.layout import GENERATORS, SHOWN_ON, Kind, decode_layout
 
 FindingKind = Literal[
     "same_address", "missing_entry", "missing_include", "leftover", "not_in_navigation", "skipped"
@@ -116,7 +116,8 @@ def _leftovers(db: sqlite3.Connection) -> Iterator[Finding]:
 
 def described(check: SiteCheck, *, shown: int) -> str:
     """Return the check as text, with the first findings of each kind."""
-    lines = [f"{check.generator}: {check.pages:,} pages, {check.sections:,} sections, {_navigation(check)}"]
+    name = GENERATORS[check.generator]
+    lines = [f"{name}: {check.pages:,} pages, {check.sections:,} sections, {_navigation(check)}"]
     for kind, (one, several) in _NAMES.items():
         found = check.findings[kind]
         if found.number:
@@ -125,13 +126,15 @@ def described(check: SiteCheck, *, shown: int) -> str:
             if found.number > shown:
                 lines.append(f"  and {found.number - shown:,} more: --json lists them")
     if check.is_clean:
-        lines.append("No mistakes were found.")
+        lines.append(
+            "No mistakes were found in addresses, the navigation, includes and markup. Links are not checked here."
+        )
     return "\n".join(lines)
 
 
 def _navigation(check: SiteCheck) -> str:
     entries = check.navigation_entries
-    return f"{entries:,} of them in the navigation" if entries else "no navigation"
+    return f"{entries:,} of them in the navigation" if entries else "no navigation was found"
 
 
 _NAMES: Mapping[FindingKind, tuple[str, str]] = {
@@ -140,5 +143,5 @@ _NAMES: Mapping[FindingKind, tuple[str, str]] = {
     "missing_include": ("include was not found", "includes were not found"),
     "leftover": ("piece of markup was not read", "pieces of markup were not read"),
     "not_in_navigation": ("page is not in the navigation", "pages are not in the navigation"),
-    "skipped": ("file was left out", "files and folders were left out"),
+    "skipped": ("file is not used", "files and folders are not used"),
 }

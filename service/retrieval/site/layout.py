@@ -21,6 +21,12 @@ Kind = Literal[
     "mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "vitepress", "starlight", "nextra", "gitbook",
     "mdbook", "antora", "plain",
 ]  # fmt: skip
+GENERATORS: Mapping[Kind, str] = {
+    "mintlify": "Mintlify", "docusaurus": "Docusaurus", "mkdocs": "MkDocs", "hugo": "Hugo", "sphinx": "Sphinx",
+    "mdn": "MDN", "vitepress": "VitePress", "starlight": "Starlight", "nextra": "Nextra", "gitbook": "GitBook",
+    "mdbook": "mdBook", "antora": "Antora", "plain": "No site generator",
+}  # fmt: skip
+"""Names for people."""
 Read = Callable[[str], bytes | None]
 Mount = tuple[str, str, str, str]
 """Folder, URL prefix, version, language."""

@@ -104,7 +104,11 @@ async def redeliver(request: web.Request) -> web.Response:
     form, views = await read_form(request), request.app[VIEWS]
     delivery = await delivery_of(views, viewer.organization_id, form.get("delivery", ""))
     await request_delivery(request.app[STORE], views, delivery.id, delivery.webhook_id, metadata(request))
-    return see_other(request, _path(viewer, delivery.webhook_id), notice="The delivery is sent again now.")
+    return see_other(
+        request,
+        _path(viewer, delivery.webhook_id),
+        notice="The delivery was requested again. The list shows its state.",
+    )
 
 
 async def _form(request: web.Request, viewer: Member, form: Mapping[str, str], *, error: str = "") -> web.Response:
@@ -128,4 +132,5 @@ def _path(viewer: Member, *more: str) -> str:
 
 def _shown_url(viewer: Member, url: str) -> str:
     """Return a webhook's address; its host alone for those who are no owners, since many an address is a secret."""
-    return url if viewer.is_owner else f"https://{urlsplit(url).hostname}/…"
+    address = urlsplit(url)
+    return url if viewer.is_owner else f"{address.scheme}://{address.netloc.rpartition('@')[2]}/…"

@@ -1,4 +1,4 @@
-"""How well a site is searched: a search that explains, and golden questions. The dashboard's pages show the same."""
+"""How well a site is searched: a search that explains, and test questions. The dashboard's pages show the same."""
 
 import asyncio
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class Trials(Struct, frozen=True):
 
     searches: Shares
     golden: Shares
-    """Lists of golden questions under way, each of which searches in turn with all others."""
+    """Lists of test questions under way, each of which searches in turn with all others."""
 
 
 TRIALS: web.AppKey[Trials] = web.AppKey("TRIALS")
@@ -113,7 +113,7 @@ class GoldenQuestionBody(Struct):
 
 
 class GoldenBody(Struct):
-    """Golden questions. Nothing of them is kept."""
+    """Test questions. Nothing of them is kept."""
 
     questions: Annotated[
         tuple[GoldenQuestionBody, ...],
@@ -173,7 +173,7 @@ async def explained_search(request: web.Request, site: SiteView, query: str, lan
     "/v2/sites/{domain}/golden",
     "evaluateSearch",
     "Projects",
-    "Measure a site's search by golden questions",
+    "Measure a site's search by test questions",
     {200: Answer("The measures, and the questions that were missed.", EvaluationView, example=EVALUATION_EXAMPLE)},
     description=f"Changes nothing, so scope `read` will do. Takes at most {GOLDEN_SECONDS:g} seconds; an organization's"
     " requests take turns.",
@@ -195,7 +195,7 @@ async def evaluate_search(request: web.Request) -> web.Response:
 
 
 async def evaluated(request: web.Request, site: SiteView, questions: Sequence[Question]) -> Evaluation:
-    """Ask golden questions in the organization's turn. Raise Unavailable after ``GOLDEN_SECONDS``."""
+    """Ask test questions in the organization's turn. Raise Unavailable after ``GOLDEN_SECONDS``."""
     shares, index = request.app[TRIALS], request.app[INDEX]
     turn = partial(shares.searches.slot, site.organization_id)
     try:

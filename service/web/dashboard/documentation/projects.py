@@ -141,7 +141,7 @@ async def _uploaded(request: web.Request, viewer: Member, values: dict[str, str]
 
 def _left_out(upload: Upload) -> str:
     number = upload.unpacked.left_out_count
-    return f"{number:,} symbolic links or special files were left out." if number else ""
+    return f"{number:,} symbolic links or special files were not imported." if number else ""
 
 
 async def _file_of(request: web.Request, values: dict[str, str]) -> BodyPartReader:
@@ -181,7 +181,7 @@ async def _to_site(request: web.Request, viewer: Member, done: CheckedProject, m
     await request.app[VIEWS].wait_for(done.position)
     project = await get_project(request.app[VIEWS], done.id)
     assert project is not None
-    notice = " ".join(("The project is created. Its pages are being read now.", more, *done.warnings)).strip()
+    notice = " ".join(("The project is created.", more, *done.warnings)).strip()
     return see_other(request, f"dashboard/{viewer.organization_id}/sites/{project.domain}", notice=notice)
 
 
@@ -256,7 +256,7 @@ async def upload_version(request: web.Request) -> web.Response:
         response = await _settings_page(request, viewer, site, None, error)
         response.force_close()  # the rest of the archive is not read
         return response
-    notice = " ".join((*(done.warnings or ("The new files are being read now.",)), left_out)).strip()
+    notice = " ".join((*(done.warnings or ("The new version is uploaded.",)), left_out)).strip()
     return see_other(request, f"dashboard/{viewer.organization_id}/sites/{site.view.domain}", notice=notice)
 
 

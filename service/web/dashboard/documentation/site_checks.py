@@ -1,4 +1,4 @@
-"""How well a site was read, and how well it is searched: its report, a search that explains, golden questions."""
+"""How well a site was read, and how well it is searched: its report, a search that explains, test questions."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,8 +10,10 @@ from service.domain.errors import NotFound, ServiceError, Unavailable
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 from service.ports.search_index import Section
 from service.queries.evaluation import parse_questions
+from service.queries.projects import get_project
 from service.queries.sites import Site
 from service.retrieval.search.explained import explained
+from service.retrieval.site.layout import GENERATORS
 from service.views.sites import SiteReportView
 from service.web.api.organization.site_checks import (
     MAX_GOLDEN,
@@ -23,7 +25,7 @@ from service.web.api.organization.sites import site_of
 from service.web.dashboard.documentation.sites import SITE
 from service.web.dashboard.page import dashboard_page
 from service.web.http.access.people import Member, member
-from service.web.http.app_keys import SITE_REPORTS
+from service.web.http.app_keys import SITE_REPORTS, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.problems import status_of
 
@@ -33,7 +35,7 @@ KINDS = {
     "missing_entry": ("Navigation entries without a page", "The navigation names pages that are not there."),
     "missing_include": ("Includes that were not found", "These pages include a file that does not exist."),
     "leftover": ("Markup that was not read", "It may be a mistake in the page, or a component that is not known here."),
-    "skipped": ("Files that were left out", "No answer uses them. The reason is beside each."),
+    "skipped": ("Files that are not used", "No answer uses them. The reason is beside each."),
     "not_in_navigation": ("Pages outside of the navigation", "Readers find them by search alone."),
 }
 """Headings and explanations by kind of finding, mistakes first."""
@@ -60,12 +62,15 @@ async def show_report(request: web.Request) -> web.Response:
     except Unavailable as error:
         problem = str(error)
     only = request.query.get("only", "")
+    project = await get_project(request.app[VIEWS], site.view.project_id)
     return dashboard_page(
         request,
         viewer,
         "documentation/site_report.html",
         site=site.view,
         report=report,
+        generators=GENERATORS,
+        can_be_changed=project is not None and project.code_host != "website",
         problem=problem,
         kinds=KINDS,
         only=only if only in KINDS else "",

@@ -108,7 +108,7 @@ async def index_site(request: web.Request) -> web.Response:
     await request_index(request.app[STORE], site.view.domain, "a person asked for it", metadata(request))
     await wait_for_head(request.app[STORE], request.app[VIEWS])
     path = f"dashboard/{viewer.organization_id}/sites/{site.view.domain}"
-    return see_other(request, path, notice="The site is being indexed again. Only what changed is read.")
+    return see_other(request, path, notice="The site is to be indexed again. Only what changed is read.")
 
 
 @routes.get(SITE + "/access")

@@ -48,6 +48,9 @@ LINK_BASE: web.AppKey[Callable[[], str | None]] = web.AppKey("LINK_BASE")
 USER_HEADER: web.AppKey[str] = web.AppKey("USER_HEADER")
 """The header in which trusted proxies name the person; empty: in none."""
 
+_ALLOWED: Mapping[Role, str] = {"viewer": "Members", "editor": "Only editors and owners", "owner": "Only owners"}
+_WITH_ARTICLE: Mapping[Role, str] = {"viewer": "a viewer", "editor": "an editor", "owner": "an owner"}
+
 
 class SignedIn(Struct, frozen=True):
     """A person who is signed in."""
@@ -125,7 +128,8 @@ async def member(request: web.Request, least: Role = "viewer") -> Member:
         raise NotFound("Organization not found. Check the address.", code="organization_not_found")
     if not is_at_least(role, least):
         raise Forbidden(
-            f"This takes the role {least}; yours is {role}. Ask an owner of the organization.", code="role_too_low"
+            f"{_ALLOWED[least]} may do this, and you are {_WITH_ARTICLE[role]} here. Ask an owner for that role.",
+            code="role_too_low",
         )
     return Member(person, organization_id, await _name_of(request, organization_id), role)
 

@@ -5,7 +5,7 @@ from msgspec import to_builtins
 
 from eventstore import Metadata
 from service.cli.jobs import short_id
-from service.cli.output import DONE, Output, failure, table
+from service.cli.output import DONE, FAILED, Output, failure, table
 from service.cli.parsing import COUNT, Choice, Group, Options
 from service.cli.projects import the_organization, the_project
 from service.cli.runtime import Runtime
@@ -17,6 +17,7 @@ from service.commands.webhooks import (
     delete_webhook,
     enable_webhook,
     request_delivery,
+    send_webhook_test,
 )
 from service.domain.errors import NotFound
 from service.domain.hooks.webhooks import JOB_EVENT_NAMES
@@ -124,6 +125,24 @@ async def enable(runtime: Runtime, options: Options, output: Output) -> int:
 
 
 @webhook.command(
+    "test",
+    does="send a signed test to a webhook, and show whether it arrives; a running service sends it",
+    more="It is sent whatever events the webhook asks for, and tried once. Exits with 1 when it did not arrive.",
+    examples=["webhook test ID"],
+)
+@click.argument("id", metavar="ID", help="of the webhook, as docsmith webhook list shows it")
+async def test(runtime: Runtime, options: Options, output: Output) -> int:
+    await _row(runtime, options.id)
+    if not await runtime.is_served():
+        failure(f"No service runs on {runtime.data}.", next_step="Start the service: docsmith serve")
+        return FAILED
+    sent = await send_webhook_test(runtime.store, runtime.views, options.id, Metadata(actor=cli_actor()))
+    answer = f"HTTP {sent.status}" if sent.status is not None else sent.error.replace("_", " ") or "no answer yet"
+    output.result(sent, f"{sent.state}: {answer}")
+    return DONE if sent.state == "delivered" else FAILED
+
+
+@webhook.command(
     "deliveries",
     does="list what was sent, newest first, and how it went",
     examples=["webhook deliveries --state failed", "webhook deliveries ID --limit 5"],
@@ -137,8 +156,8 @@ async def deliveries(runtime: Runtime, options: Options, output: Output) -> int:
     rows = await list_deliveries(runtime.views, webhook_id=options.id, state=options.state, limit=options.limit)
     cells = [
         (
-            row.id, row.event, short_id(row.job_id), row.state, row.attempts, row.error or row.status or "-",
-            row.next_attempt_at or "-",
+            row.id, row.event, short_id(row.job_id) if row.job_id else "-", row.state, row.attempts,
+            row.error or row.status or "-", row.next_attempt_at or "-",
         )
         for row in rows
     ]  # fmt: skip

@@ -1,6 +1,8 @@
-"""Webhooks: create, enable and delete one, and send a delivery again."""
+"""Webhooks: create, enable, test and delete one, and send a delivery again."""
 
+import asyncio
 import secrets
+from contextlib import aclosing
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -16,15 +18,20 @@ from service.domain.hooks.webhooks import (
     DeleteWebhook,
     EnableWebhook,
     JobEventName,
+    RequestTest,
     checked_secret,
     make_secret,
 )
-from service.queries.webhooks import first_webhooks, get_webhook, webhooks_of
+from service.queries.webhooks import delivery_at, first_webhooks, get_delivery, get_webhook, webhooks_of
 from service.runtime.system import new_id, now
 from service.streams import DELIVERIES, ERASURES, WEBHOOKS
+from service.views.webhooks import DeliveryView
 
 MAX_WEBHOOKS = 20
 """Webhooks of one organization: each is sent two messages at a time, so none can take all that there may be."""
+
+TEST_ANSWER_SECONDS = 30.0
+"""For the outcome of a test: longer than one attempt takes."""
 
 
 class NewWebhook(Struct, frozen=True):
@@ -106,6 +113,35 @@ async def request_delivery(
         raise Conflict(f"Its webhook is disabled. Enable it first: docsmith webhook enable {webhook_id}")
     command = RequestDelivery(webhook_id, now())
     return (await execute(store, DELIVERIES, delivery_id, command, metadata=metadata)).position
+
+
+async def send_webhook_test(
+    store: EventStore,
+    views: Views,
+    webhook_id: str,
+    metadata: Metadata,
+    *,
+    answer_seconds: float = TEST_ANSWER_SECONDS,
+) -> DeliveryView:
+    """Have a running service send a signed test, and return the delivery with its outcome; pending where there is none
+    in time. Raise NotFound, and Conflict where the webhook is disabled or was tested just now.
+    """
+    requested = await execute(store, WEBHOOKS, webhook_id, RequestTest(now()), metadata=metadata)
+    await views.catch_up()
+    delivery = await delivery_at(views, webhook_id, requested.position)
+    try:
+        async with asyncio.timeout(answer_seconds):
+            subscription = store.subscribe(after=requested.position, stream=DELIVERIES.stream(delivery))
+            async with aclosing(subscription) as events:
+                async for _ in events:
+                    break
+    except TimeoutError:
+        pass
+    await views.catch_up()
+    found = await get_delivery(views, delivery)
+    if found is None:
+        raise NotFound(f"Webhook not found: {webhook_id}. It was deleted during the test.", code="webhook_not_found")
+    return found
 
 
 def new_secret() -> str:

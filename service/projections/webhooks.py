@@ -1,7 +1,8 @@
 """Webhooks and what is on its way to them, as rows.
 
-There is no event for a delivery to be made: it follows from the job's event and from the webhooks that there were at
-that position of the log. So there is exactly one for each of them, and none can be lost between two writes.
+There is no event for a delivery to be made: it follows from the job's event, or the request for a test, and from the
+webhooks that there were at that position of the log. So there is exactly one for each of them, and none can be lost
+between two writes.
 """
 
 import json
@@ -12,6 +13,8 @@ from typing import assert_never
 from eventstore import RecordedEvent
 from service.domain.hooks.deliveries import DeliveryAttempted, DeliveryEvent, DeliveryRequested, delivery_id
 from service.domain.hooks.webhooks import (
+    TEST,
+    DeliveredName,
     JobEventName,
     WebhookChanged,
     WebhookCreated,
@@ -19,6 +22,7 @@ from service.domain.hooks.webhooks import (
     WebhookDisabled,
     WebhookEnabled,
     WebhookEvent,
+    WebhookTestRequested,
 )
 from service.domain.jobs.decider import JobRequested
 from service.domain.texts.times import timestamp
@@ -37,7 +41,7 @@ CHANGES: dict[str, JobEventName] = {
 
 
 class WebhooksView:
-    name = "webhooks-2"
+    name = "webhooks-3"
     tables = """
         CREATE TABLE webhooks (
             id TEXT PRIMARY KEY,
@@ -86,7 +90,7 @@ class WebhooksView:
         for recorded in events:  # in order: which webhooks there were decides what is sent
             _apply_job(db, recorded)
             for webhook_id, event in decoded(WEBHOOKS, [recorded]):
-                _apply_webhook(db, webhook_id, event)
+                _apply_webhook(db, webhook_id, event, recorded)
             for delivery, attempt in decoded(DELIVERIES, [recorded]):
                 _apply_delivery(db, delivery, attempt, self._max_ended)
 
@@ -108,17 +112,24 @@ def _apply_job(db: sqlite3.Connection, recorded: RecordedEvent) -> None:
         (job_id, name),
     ).fetchall()
     for (webhook_id,) in webhooks:
-        db.execute(
-            "INSERT INTO webhook_deliveries (id, webhook_id, job_id, job_version, event, occurred_at, position)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                delivery_id(webhook_id, recorded.id), webhook_id, job_id, recorded.stream_version, name,
-                timestamp(recorded.recorded_at), recorded.position,
-            ),
-        )  # fmt: skip
+        _add_delivery(db, webhook_id, name, recorded, job_id)
 
 
-def _apply_webhook(db: sqlite3.Connection, webhook_id: str, event: WebhookEvent) -> None:
+def _add_delivery(
+    db: sqlite3.Connection, webhook_id: str, name: DeliveredName, recorded: RecordedEvent, job_id: str
+) -> None:
+    """Add what an event causes to be sent; of no job: a test."""
+    db.execute(
+        "INSERT INTO webhook_deliveries (id, webhook_id, job_id, job_version, event, occurred_at, position)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            delivery_id(webhook_id, recorded.id), webhook_id, job_id, recorded.stream_version if job_id else 0, name,
+            timestamp(recorded.recorded_at), recorded.position,
+        ),
+    )  # fmt: skip
+
+
+def _apply_webhook(db: sqlite3.Connection, webhook_id: str, event: WebhookEvent, recorded: RecordedEvent) -> None:
     match event:
         case WebhookCreated() as made:
             db.execute(
@@ -142,6 +153,9 @@ def _apply_webhook(db: sqlite3.Connection, webhook_id: str, event: WebhookEvent)
         case WebhookDeleted():
             db.execute("DELETE FROM webhooks WHERE id = ?", (webhook_id,))
             db.execute("DELETE FROM webhook_deliveries WHERE webhook_id = ?", (webhook_id,))
+        case WebhookTestRequested():
+            _add_delivery(db, webhook_id, TEST, recorded, "")
+            db.execute("UPDATE webhooks SET hold_until = 0 WHERE id = ?", (webhook_id,))
         case unknown:
             assert_never(unknown)
 

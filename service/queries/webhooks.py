@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eventstore import Views
 from service.domain.errors import NotFound
-from service.domain.hooks.webhooks import JobEventName
+from service.domain.hooks.webhooks import DeliveredName
 from service.domain.texts.times import timestamp
 from service.projections.webhooks import CHANGES, WebhooksView
 from service.views.webhooks import DeliveryList, DeliveryState, DeliveryView, WebhookList, WebhookView
@@ -28,7 +28,7 @@ class DueDelivery(Struct, frozen=True):
     job_id: str
     job_version: int
     """The version of the job's stream at which the job is shown."""
-    event: JobEventName
+    event: DeliveredName
     occurred_at: str
     position: int
 
@@ -101,6 +101,7 @@ DELIVERY_COLUMNS = (
 
 def _delivery(row: sqlite3.Row) -> DeliveryView:
     values = list(row)[: len(DeliveryView.__struct_fields__)]
+    values[2] = values[2] or None
     is_timed = values[4] == "pending" and values[-1] > 0
     values[-1] = timestamp(datetime.fromtimestamp(values[-1], UTC)) if is_timed else None
     return DeliveryView(*values)
@@ -147,6 +148,15 @@ async def get_delivery(views: Views, delivery: str) -> DeliveryView | None:
     sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE id = ?"  # noqa: S608  (no input)
     row = await views.query_one(sql, (delivery,))
     return _delivery(row) if row else None
+
+
+async def delivery_at(views: Views, webhook_id: str, position: int) -> str:
+    """Return the id of what an event in the log, at a position, causes to be sent to a webhook."""
+    row = await views.query_one(
+        "SELECT id FROM webhook_deliveries WHERE webhook_id = ? AND position = ?", (webhook_id, position)
+    )
+    assert row is not None  # the newest ones stay
+    return str(row["id"])
 
 
 async def due_deliveries(views: Views, now: datetime, *, for_each_webhook: int, limit: int) -> list[DueDelivery]:

@@ -600,7 +600,7 @@ class Delivery:
     Attributes:
         id: The delivery's id: the `webhook-id` that is sent.
         webhook_id: The webhook that it is for.
-        job_id: The job that it is about.
+        job_id: The job that it is about; null for a test.
         event: The event that it reports.
         state: How far it is.
         attempts: How often it was tried.
@@ -613,8 +613,8 @@ class Delivery:
 
     id: str
     webhook_id: str
-    job_id: str
-    event: Literal["job.active", "job.completed", "job.failed"]
+    job_id: str | None
+    event: Literal["job.active", "job.completed", "job.failed", "webhook.test"]
     state: Literal["delivered", "failed", "pending"]
     attempts: int
     status: int | None
@@ -3702,6 +3702,14 @@ class Docsmith:
         """
         return cast("Webhook", self._json(Webhook, "POST", f"/v2/webhooks/{_quoted(webhook_id)}/enable"))
 
+    def test_webhook(self, webhook_id: str) -> Delivery:
+        """Send a test to a webhook.
+
+        Args:
+            webhook_id: The webhook's id.
+        """
+        return cast("Delivery", self._json(Delivery, "POST", f"/v2/webhooks/{_quoted(webhook_id)}/test"))
+
     def list_deliveries(
         self,
         webhook_id: str,
@@ -4185,6 +4193,7 @@ class AsyncDocsmith:
     create_webhook = _in_thread(Docsmith.create_webhook)
     get_webhook = _in_thread(Docsmith.get_webhook)
     enable_webhook = _in_thread(Docsmith.enable_webhook)
+    test_webhook = _in_thread(Docsmith.test_webhook)
     list_deliveries = _in_thread(Docsmith.list_deliveries)
     redeliver = _in_thread(Docsmith.redeliver)
     delete_webhook = _in_thread(Docsmith.delete_webhook)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from service.domain.hooks.webhooks import JobEventName
+from service.domain.hooks.webhooks import DeliveredName, JobEventName
 from service.views.fields import NextCursor, Timestamp, Url, described
 from service.views.jobs.jobs import JobView
 
@@ -23,6 +23,20 @@ class JobChanged(Struct, frozen=True):
     type: Annotated[JobEventName, described("The event.")]
     timestamp: Annotated[Timestamp, described("When it happened.")]
     data: ToldJob
+
+
+class WebhookRef(Struct, frozen=True):
+    """The webhook that is tested."""
+
+    id: Annotated[str, described("The webhook's id.")]
+
+
+class WebhookTested(Struct, frozen=True):
+    """A report to a webhook that shows that reports arrive."""
+
+    type: Annotated[Literal["webhook.test"], described("The event.")]
+    timestamp: Annotated[Timestamp, described("When the test was asked for.")]
+    data: WebhookRef
 
 
 class WebhookView(Struct, frozen=True, rename="camel"):
@@ -55,8 +69,8 @@ class DeliveryView(Struct, frozen=True, rename="camel"):
 
     id: Annotated[str, described("The delivery's id: the `webhook-id` that is sent.")]
     webhook_id: Annotated[str, described("The webhook that it is for.")]
-    job_id: Annotated[str, described("The job that it is about.")]
-    event: Annotated[JobEventName, described("The event that it reports.")]
+    job_id: Annotated[str | None, described("The job that it is about; null for a test.")]
+    event: Annotated[DeliveredName, described("The event that it reports.")]
     state: Annotated[DeliveryState, described("How far it is.")]
     attempts: Annotated[int, described("How often it was tried.")]
     status: Annotated[int | None, described("The HTTP status of the last answer.")]

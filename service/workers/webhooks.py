@@ -1,4 +1,4 @@
-"""Reports jobs to webhooks: sends what the log says is due, and records how each attempt went.
+"""Reports jobs to webhooks, and tests webhooks: sends what the log says is due, and records how each attempt went.
 
 What is to be sent follows from the log (see ``service.queries.webhooks``), so nothing is lost when this process
 dies. An attempt that was not recorded any more is made again with the same ``webhook-id``, by which the receiver knows
@@ -31,7 +31,7 @@ from eventstore import (
 from service.domain.errors import NotFound
 from service.domain.events import GONE
 from service.domain.hooks.deliveries import DeliveryAttempted, RecordAttempt, Waiting
-from service.domain.hooks.webhooks import DisableWebhook, DisablingReason, Webhook, signature
+from service.domain.hooks.webhooks import TEST, DisableWebhook, DisablingReason, Webhook, signature
 from service.ports.webhook_sender import Answer, WebhookSender
 from service.queries.jobs.jobs import job_after
 from service.queries.read_models import REBUILD_SECONDS, wait_for_rebuild
@@ -45,7 +45,7 @@ from service.queries.webhooks import (
 )
 from service.runtime.system import now
 from service.streams import DELIVERIES, JOBS, WEBHOOKS
-from service.views.webhooks import JobChanged
+from service.views.webhooks import JobChanged, WebhookRef, WebhookTested
 from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
@@ -87,7 +87,7 @@ class Webhooks:
         after = await self._store.head()
         await wait_for_rebuild(self._views, after)
         async with asyncio.TaskGroup() as group:
-            for category in (JOBS.category, DELIVERIES.category):
+            for category in (JOBS.category, DELIVERIES.category, WEBHOOKS.category):
                 group.create_task(self._listen(category, after), name=f"webhooks: {category}")
             while True:
                 self._woken.clear()
@@ -95,7 +95,7 @@ class Webhooks:
 
     async def _listen(self, category: str, after: int) -> None:
         async for recorded in self._store.subscribe(after=after, category=category):
-            if category == DELIVERIES.category or recorded.type in CHANGED_JOB:
+            if category != JOBS.category or recorded.type in CHANGED_JOB:
                 await self._follow(recorded.position)
                 self._woken.set()
 
@@ -174,6 +174,8 @@ class Webhooks:
 
     async def _body(self, due: DueDelivery) -> bytes:
         """Built for each attempt, and always the same: the job as it was at the change that is reported."""
+        if due.event == TEST:
+            return msgspec.json.encode(WebhookTested(due.event, due.occurred_at, WebhookRef(due.webhook_id)))
         events = await self._store.read_stream(JOBS.stream(due.job_id), limit=due.job_version)
         job = await asyncio.to_thread(job_after, events)
         return msgspec.json.encode(JobChanged(due.event, due.occurred_at, job))
@@ -233,7 +235,7 @@ class Webhooks:
     async def _why_to_disable(self, event: DeliveryAttempted, first_attempt_at: datetime) -> DisablingReason | None:
         if event.outcome == "gone":
             return "gone"
-        if event.outcome == "exhausted":
+        if event.outcome == "exhausted" and event.event != TEST:
             return None if await delivered_since(self._views, event.webhook_id, first_attempt_at) else "failing"
         return None
 

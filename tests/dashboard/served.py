@@ -122,6 +122,7 @@ LEAST = {
     f"POST {BELOW}/webhooks/{{webhookId}}/delete": OWNER,
     f"POST {BELOW}/webhooks/{{webhookId}}/enable": OWNER,
     f"POST {BELOW}/webhooks/{{webhookId}}/redeliver": OWNER,
+    f"POST {BELOW}/webhooks/{{webhookId}}/test": OWNER,
     "GET /operator/health": OPERATOR,
     "GET /operator/audit": OPERATOR,
     "POST /operator/audit/checkpoint": OPERATOR,

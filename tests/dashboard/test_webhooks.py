@@ -72,6 +72,23 @@ async def test_delivery_is_sent_again(service, owner, base):
         assert page.status == 400
 
 
+async def test_button_sends_a_test_and_shows_its_outcome(owner, viewer, base):
+    _, _, webhook_id = await created(owner, base, url="https://nowhere.invalid/hook")
+    path = f"{base}/webhooks/{webhook_id}"
+    async with owner.get(path) as page:
+        assert f'{webhook_id}/test"' in await page.text()
+    async with viewer.get(path) as page:
+        assert f"{webhook_id}/test" not in await page.text()
+    async with viewer.post(f"{path}/test") as answer:
+        assert answer.status == 403
+    for _ in range(2):  # the second comes too soon
+        async with owner.post(f"{path}/test") as page:
+            text = await page.text()
+            assert page.url.path == path
+            assert text.count("webhook.test") == 1
+            assert "not resolved, 1 attempt" in text
+
+
 async def test_usage_shows_requests_and_limits(service, owner, viewer, base):
     path = f"/v2/agent/{service.project_id}/job"
     async with owner.post(service.url + path, json={"prompt": "Fix broken links"}, headers=service.admin) as job:

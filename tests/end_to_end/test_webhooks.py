@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import Webhook as Oracle
 
-from service.web.api.description.webhook_description import HEADERS, JobChanged
+from service.web.api.description.webhook_description import HEADERS, JobChanged, WebhookTested
 from tests.end_to_end.talk import create_job, get_job, head, job_events, recorded
 from tests.fakes.hooks import hex_of, sample, signed
 from tests.service_process import service_in, write_docs
@@ -107,6 +107,31 @@ async def test_job_is_sent_while_active_and_when_completed(http, instance, recei
         ("job.completed", "delivered", 204), ("job.active", "delivered", 204),
     ]  # fmt: skip
     assert webhook["secret"] not in instance.log()
+
+
+async def test_test_of_a_webhook_shows_its_outcome(http, instance, receiver, webhook):
+    path = f"{instance.url}/v2/webhooks/{webhook['id']}/test"
+    async with http.post(path, headers=instance.admin) as answer:
+        assert answer.status == 200
+        sent = await answer.json()
+    assert (sent["event"], sent["jobId"], sent["state"], sent["status"]) == ("webhook.test", None, "delivered", 204)
+    headers, body = await receiver.next()
+    assert headers["webhook-id"] == sent["id"]
+    told = Oracle(webhook["secret"]).verify(body, headers)
+    assert msgspec.to_builtins(msgspec.convert(told, WebhookTested)) == told
+    async with http.post(path, headers=instance.admin) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (409, "conflict")
+    assert receiver.received.empty()
+
+
+def test_command_tests_a_webhook(instance):
+    made = instance.cli("webhook", "create", "--url", "http://127.0.0.1:9/closed")
+    done = instance.run("webhook", "test", made["id"])
+    assert (done.returncode, done.stdout.strip()) == (1, "failed: not connected")
+    again = instance.run("webhook", "test", made["id"])
+    assert again.returncode == 1
+    assert "less than 10 seconds" in again.stderr
+    instance.cli("webhook", "delete", made["id"])
 
 
 async def test_unrecorded_delivery_is_sent_again_after_a_kill(http, tmp_path):

@@ -10,8 +10,16 @@ from standardwebhooks.webhooks import Webhook as Oracle
 
 from eventstore import Metadata, OutcomeUnknown, Views, execute, load
 from service.commands.erasures import erase_subject
+from service.domain.errors import Conflict
 from service.domain.hooks.deliveries import RecordAttempt, RequestDelivery
-from service.domain.hooks.webhooks import CreateWebhook, DeleteWebhook, EnableWebhook, Webhook, make_secret
+from service.domain.hooks.webhooks import (
+    CreateWebhook,
+    DeleteWebhook,
+    EnableWebhook,
+    RequestTest,
+    Webhook,
+    make_secret,
+)
 from service.domain.jobs.decider import (
     AddMessage,
     CompleteJob,
@@ -338,6 +346,27 @@ async def test_a_delivery_can_be_asked_for_again(store, followed, sender, time):
         await attempts(store, 3)
     assert sender.sent[0].headers["webhook-id"] == sender.sent[1].headers["webhook-id"]
     assert sender.sent[0].body == sender.sent[1].body
+
+
+async def test_test_is_sent_once_signed_and_disables_nothing(store, followed, sender, time):
+    await create(store, events=("job.failed",))
+    sender.answers[URL] = [Answer(500), Answer(204)]
+    async with running(store, followed, sender, time):
+        await execute(store, WEBHOOKS, "w", RequestTest(NOW))
+        with pytest.raises(Conflict, match="less than 10 seconds"):
+            await execute(store, WEBHOOKS, "w", RequestTest(NOW + timedelta(seconds=9)))
+        (failed,) = await attempts(store, 1)
+        await execute(store, WEBHOOKS, "w", RequestTest(NOW + timedelta(seconds=10)))
+        _, arrived = await attempts(store, 2)
+        await followed.wait_for(await store.head())
+        webhook, [second, first] = await get_webhook(followed, "w"), await list_deliveries(followed)
+    assert (failed.outcome, arrived.outcome) == ("exhausted", "delivered")
+    assert (webhook.disabled, webhook.pending) == (None, 0)
+    assert [(one.event, one.job_id, one.state) for one in (first, second)] == [
+        ("webhook.test", None, "failed"), ("webhook.test", None, "delivered"),
+    ]  # fmt: skip
+    body = Oracle(SECRET).verify(sender.sent[1].body, sender.sent[1].headers)
+    assert (body["type"], body["data"]) == ("webhook.test", {"id": "w"})
 
 
 async def test_slow_webhook_delays_no_other(store, followed, sender, time):

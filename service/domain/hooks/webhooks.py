@@ -22,10 +22,15 @@ from service.domain.events import Event, PersonalText
 JobEventName = Literal["job.active", "job.completed", "job.failed"]
 """Names of the events that are sent: the status that a job has just reached."""
 JOB_EVENT_NAMES: tuple[JobEventName, ...] = get_args(JobEventName)
+DeliveredName = Literal["job.active", "job.completed", "job.failed", "webhook.test"]
+"""Also the name of what is sent for a test: no webhook asks for it."""
+TEST: Literal["webhook.test"] = "webhook.test"
 
 DisablingReason = Literal["gone", "failing"]
 """``gone``: it answered 410. ``failing``: nothing reached it for as long as one delivery was tried."""
 
+TEST_SECONDS = 10
+"""From one test of a webhook to the next."""
 MAX_URL_CHARACTERS = 2000
 SECRET_PREFIX = "whsec_"  # noqa: S105  (not a secret)
 MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
@@ -65,7 +70,15 @@ class WebhookDeleted(Event, frozen=True, tag="webhook-deleted"):
     deleted_at: datetime
 
 
-WebhookEvent = WebhookCreated | WebhookChanged | WebhookDisabled | WebhookEnabled | WebhookDeleted
+class WebhookTestRequested(Event, frozen=True, tag="webhook-test-requested"):
+    """A person wants to see whether something arrives there."""
+
+    requested_at: datetime
+
+
+WebhookEvent = (
+    WebhookCreated | WebhookChanged | WebhookDisabled | WebhookEnabled | WebhookDeleted | WebhookTestRequested
+)
 
 
 class CreateWebhook(Struct, frozen=True):
@@ -96,7 +109,11 @@ class DeleteWebhook(Struct, frozen=True):
     now: datetime
 
 
-WebhookCommand = CreateWebhook | ChangeWebhook | DisableWebhook | EnableWebhook | DeleteWebhook
+class RequestTest(Struct, frozen=True):
+    now: datetime
+
+
+WebhookCommand = CreateWebhook | ChangeWebhook | DisableWebhook | EnableWebhook | DeleteWebhook | RequestTest
 
 
 class Absent(Struct, frozen=True):
@@ -109,6 +126,7 @@ class Webhook(Struct, frozen=True):
     secret: str
     events: tuple[JobEventName, ...]
     disabled: DisablingReason | None = None
+    tested_at: datetime | None = None
 
 
 class Deleted(Struct, frozen=True):
@@ -119,7 +137,9 @@ WebhookState = Absent | Webhook | Deleted
 
 
 def decide(command: WebhookCommand, state: WebhookState) -> list[WebhookEvent]:
-    """Return the events of a command. Raise NotFound, Conflict (it exists) or Invalid (no event, or its URL)."""
+    """Return the events of a command. Raise NotFound, Conflict (it exists, or may not be tested now) or Invalid (no
+    event, or its URL).
+    """
     match command, state:
         case CreateWebhook() as new, Absent():
             events = _checked_events(new.events)
@@ -142,6 +162,12 @@ def decide(command: WebhookCommand, state: WebhookState) -> list[WebhookEvent]:
             return [WebhookEnabled(enabled_at=now)]
         case DeleteWebhook(now=now), Webhook():
             return [WebhookDeleted(deleted_at=now)]
+        case RequestTest(now=now), Webhook():
+            if state.disabled is not None:
+                raise Conflict("The webhook is disabled. Enable it, then send a test.")
+            if state.tested_at is not None and abs((now - state.tested_at).total_seconds()) < TEST_SECONDS:
+                raise Conflict(f"A test was sent less than {TEST_SECONDS} seconds ago. Wait, then send another.")
+            return [WebhookTestRequested(requested_at=now)]
         case _:
             raise AssertionError(command)
 
@@ -168,6 +194,9 @@ def evolve(state: WebhookState, event: WebhookEvent) -> WebhookState:
             return replace(state, disabled=None)
         case WebhookDeleted():
             return Deleted()
+        case WebhookTestRequested(requested_at=at):
+            assert isinstance(state, Webhook)
+            return replace(state, tested_at=at)
         case _:
             assert_never(event)
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from service.commands.webhooks import delete_webhook, enable_webhook, request_delivery
+from service.commands.webhooks import delete_webhook, enable_webhook, request_delivery, send_webhook_test
 from service.domain.errors import Conflict, Invalid
 from service.domain.hooks.webhooks import JOB_EVENT_NAMES
 from service.queries.projects import list_organization_projects
@@ -88,6 +88,25 @@ async def enable(request: web.Request) -> web.Response:
     webhook = await webhook_of(request.app[VIEWS], viewer.organization_id, request.match_info["webhookId"])
     await enable_webhook(request.app[STORE], webhook.id, metadata(request))
     return see_other(request, _path(viewer, webhook.id), notice="The webhook is enabled.")
+
+
+@routes.post(f"{ID}/test")
+async def send_test(request: web.Request) -> web.Response:
+    """Send a test, and show its outcome."""
+    viewer = await member(request, "owner")
+    store, views = request.app[STORE], request.app[VIEWS]
+    webhook = await webhook_of(views, viewer.organization_id, request.match_info["webhookId"])
+    try:
+        sent = await send_webhook_test(store, views, webhook.id, metadata(request))
+    except Conflict as refusal:
+        return see_other(request, _path(viewer, webhook.id), notice=str(refusal))
+    answer = f"HTTP {sent.status}" if sent.status is not None else sent.error.replace("_", " ")
+    said = {
+        "delivered": f"The test arrived: {answer}.",
+        "failed": f"The test did not arrive: {answer}.",
+        "pending": "The test is on its way. Load the page again to see whether it arrived.",
+    }
+    return see_other(request, _path(viewer, webhook.id), notice=said[sent.state])
 
 
 @routes.post(f"{ID}/delete")

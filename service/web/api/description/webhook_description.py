@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.domain.hooks.webhooks import JobEventName
-from service.views.webhooks import JobChanged
+from service.domain.hooks.webhooks import TEST, JobEventName
+from service.views.webhooks import JobChanged, WebhookTested
 from service.web.api.description.operations import Notice
 from service.web.api.jobs.job_bodies import JOB_EXAMPLE
 
@@ -56,4 +56,18 @@ NOTICES = [
         ANSWERS,
     )
     for name, summary in SUMMARIES.items()
+] + [
+    Notice(
+        TEST,
+        "A test of a webhook",
+        "Sent as a POST to the webhook's address when a person asks for it, once; it is not tried again.",
+        WebhookTested,
+        {
+            "type": TEST,
+            "timestamp": "2026-11-21T09:31:00.000Z",
+            "data": {"id": "8f3a525b0f1d4b7a9c1e7d33019a8e6c"},
+        },
+        HEADERS,
+        ANSWERS,
+    )
 ]

@@ -1,13 +1,20 @@
-"""An organization's webhooks and their deliveries: list, create, enable and delete webhooks, repeat a delivery."""
+"""An organization's webhooks and deliveries: list, create, enable, test and delete webhooks, repeat a delivery."""
 
 from typing import Annotated, Any
 
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from service.commands.webhooks import NewWebhook, create_webhook, delete_webhook, enable_webhook, request_delivery
+from service.commands.webhooks import (
+    NewWebhook,
+    create_webhook,
+    delete_webhook,
+    enable_webhook,
+    request_delivery,
+    send_webhook_test,
+)
 from service.domain.errors import Invalid
-from service.domain.hooks.webhooks import JOB_EVENT_NAMES, MAX_URL_CHARACTERS, JobEventName
+from service.domain.hooks.webhooks import JOB_EVENT_NAMES, MAX_URL_CHARACTERS, TEST_SECONDS, JobEventName
 from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.queries.webhooks import deliveries_page, delivery_of, webhook_of, webhooks_of
@@ -154,6 +161,39 @@ async def post_webhook_enable(request: web.Request) -> web.Response:
     await enable_webhook(store, webhook_id, metadata_of(request))
     await wait_for_head(store, views)
     return json_response(await webhook_of(views, organization_id, webhook_id))
+
+
+@routes.operation(
+    "POST",
+    f"{ID}/test",
+    "testWebhook",
+    "Organization",
+    "Send a test to a webhook",
+    {
+        200: Answer(
+            "The delivery of the test: `delivered` or `failed`; `pending` where there was no outcome in 30 seconds.",
+            DeliveryView,
+            example={
+                **DELIVERY_EXAMPLE,
+                "jobId": None,
+                "event": "webhook.test",
+                "state": "delivered",
+                "attempts": 1,
+                "status": 204,
+                "attemptedAt": "2026-11-21T09:31:00.000Z",
+            },
+        )
+    },
+    description="Sends `webhook.test` at once, signed as all else, whatever events the webhook asks for, and tries it"
+    f" once. There are {TEST_SECONDS} seconds at least between one test of a webhook and the next.",
+    errors={404: ("webhook_not_found",), 409: ("conflict",)},
+)
+async def post_webhook_test(request: web.Request) -> web.Response:
+    """Answer once the outcome is known."""
+    organization_id = (await admin_key(request)).state.organization_id
+    store, views, webhook_id = request.app[STORE], request.app[VIEWS], request.match_info["webhookId"]
+    await webhook_of(views, organization_id, webhook_id)
+    return json_response(await send_webhook_test(store, views, webhook_id, metadata_of(request)))
 
 
 @routes.operation(

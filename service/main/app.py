@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.adapters.hosted.git_http import git_routes
 from service.domain.access.names import Names, link_base
 from service.main.hosted_events import HostedEvents
@@ -62,6 +63,7 @@ from service.web.http.app_keys import (
     KEY_REQUIRED,
     LAST_CHECKPOINT,
     LOG_CHECK,
+    MANUAL_SEARCH,
     MEANING,
     MENTION,
     MODEL_ALIASES,
@@ -91,6 +93,7 @@ from service.web.widget.pages import MODULES as WIDGET
 from service.wire import ui_messages
 from service.workers.checkpointing import LastCheckpoint
 from service.workers.log_check import LogCheck
+from service.workers.manual_search import ManualSearch
 from service.workers.reproduction import Reproducer
 
 if TYPE_CHECKING:
@@ -154,9 +157,12 @@ def build_app(
     app[RUNNING_CALLS] = RunningCalls(parts.instances, http)
     app[LOG_CHECK], app[LAST_CHECKPOINT] = LogCheck(runtime.data), LastCheckpoint(runtime.data, parts.instances, http)
     app[REPRODUCER] = Reproducer(runtime.store, runtime.views, runtime.scratch_docs)
+    refused = partial(parts.metrics.count_bound, "searches")
+    app[MANUAL_SEARCH] = ManualSearch(manual.FOLDER, BuiltinAnswer(), on_refused=refused)
     internal = app[INTERNAL_ACCESS] = InternalAccess(parts.instances.name)
     internal.key = parts.others.key if parts.others is not None else None
     app.on_shutdown.append(_end_log_check)
+    app.on_cleanup.append(_close_manual_search)
     parts.admission.install(app)
     app.on_response_prepare.append(parts.metrics.note_stream)
     for module in (
@@ -202,6 +208,10 @@ def _passing_on(parts: Parts) -> "PassingOn | None":
 
 async def _end_log_check(app: web.Application) -> None:
     await app[LOG_CHECK].close()
+
+
+async def _close_manual_search(app: web.Application) -> None:
+    await app[MANUAL_SEARCH].close()
 
 
 async def serve_metrics(metrics: Metrics, settings: Settings) -> web.AppRunner | None:

@@ -48,6 +48,7 @@ LEAST = {
     "GET /manual": ANYONE,
     "GET /manual/{page}": ANYONE,
     "GET /manual/images/{name}": ANYONE,
+    "GET /manual/search": ANYONE,
     "GET /sign-in": ANYONE,
     "POST /sign-in": ANYONE,
     "GET /sign-in/oidc": ANYONE,

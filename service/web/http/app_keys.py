@@ -31,6 +31,7 @@ from service.workers.followed_replies import FollowedReplies
 from service.workers.indexing.site_reports import SiteReports
 from service.workers.indexing.wanted import Progress
 from service.workers.log_check import LogCheck
+from service.workers.manual_search import ManualSearch
 from service.workers.replies.broadcast import Broadcast
 from service.workers.replies.replier import Replier
 from service.workers.reproduction import Reproducer
@@ -69,6 +70,7 @@ BEHIND: web.AppKey[Callable[[], Mapping[str, str]]] = web.AppKey("BEHIND")
 INDEXING: web.AppKey[Progress] = web.AppKey("INDEXING")
 """How far the indexing of a domain is."""
 SITE_REPORTS: web.AppKey[SiteReports] = web.AppKey("SITE_REPORTS")
+MANUAL_SEARCH: web.AppKey[ManualSearch] = web.AppKey("MANUAL_SEARCH")
 GUARDED_PROJECTS: web.AppKey[GuardedProjects] = web.AppKey("GUARDED_PROJECTS")
 UPLOADS: web.AppKey[Uploads] = web.AppKey("UPLOADS")
 COST_BOUNDS: web.AppKey[Callable[[], CostBounds]] = web.AppKey("COST_BOUNDS")

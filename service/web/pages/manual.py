@@ -1,22 +1,36 @@
-"""The manual (``service/manual``) as pages: the same Markdown that a code host shows and the demo indexes."""
+"""The manual (``service/manual``) as pages: the same Markdown that a code host shows and the demo indexes.
+
+The page about all pages has them in groups, by its headings of the third level. A search quotes the answer, if there is
+one, above the sections.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 from markupsafe import Markup
 from msgspec import Struct
 
+from service.domain.errors import RateLimited, Unavailable
 from service.markup.front_matter import split_front_matter, text_field
 from service.markup.slugs import Anchors
-from service.web.pages.html import SECURITY_HEADERS, html_page, message_page, way_up
+from service.web.http.app_keys import MANUAL_SEARCH
+from service.web.http.connections.limits import count_manual_search
+from service.web.http.query_params import query_param
+from service.web.pages.html import SCRIPTED_HEADERS, SECURITY_HEADERS, html_response, message_page, way_up
+from service.web.pages.rendering import rendered
+from service.workers.manual_search import ManualFindings
 
 if TYPE_CHECKING:  # 20 ms, for which a start does not wait
     from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
+    from markdown_it.utils import EnvType, OptionsDict
 
 routes = web.RouteTableDef()
 
@@ -27,6 +41,10 @@ WIDGET = "widget.md"
 TAGS = "where-to-put-the-tag"
 """The heading of the widget's tag for each site generator, whose headings are one level below it."""
 SUFFIX = ".md"
+MAX_QUERY = 400
+"""Characters of a search of the manual."""
+MAX_EXCERPT = 240
+"""Characters of a section that a search shows."""
 
 
 class Page(Struct, frozen=True):
@@ -36,6 +54,31 @@ class Page(Struct, frozen=True):
     html: Markup
     leads_to: Sequence[str]
     """The names of files, in the order of its links."""
+    parts: Sequence["Part"] = ()
+
+
+class Part(Struct, frozen=True):
+    """A heading of the second level."""
+
+    anchor: str
+    title: str
+
+
+class Group(Struct, frozen=True):
+    """Pages under one heading in the contents."""
+
+    title: str
+    pages: Sequence[str]
+    """The names of files."""
+
+
+class FoundSection(Struct, frozen=True):
+    """A section of the manual that a search found."""
+
+    address: str
+    title: str
+    heading: str
+    excerpt: str
 
 
 class Explained(Struct, frozen=True):
@@ -64,9 +107,50 @@ async def show_manual(request: web.Request) -> web.Response:
     page = known.get(name)
     if page is None or request.path.endswith("/index"):  # which has another address
         return message_page(request, status=404, title="Page not found", text="The manual has no page of this name.")
+    order = list(known)
+    at = order.index(name)
+    return _manual_page(
+        request,
+        "manual.html",
+        current=name,
+        page=page,
+        before=order[at - 1] if at else None,
+        after=order[at + 1] if at + 1 < len(order) else None,
+    )
+
+
+@routes.get("/manual/search")
+async def search_manual(request: web.Request) -> web.Response:
+    query = (query_param(request, "q") or "").strip()[:MAX_QUERY]
+    await asyncio.to_thread(pages)
+    found, problem = ManualFindings("", ()), ""
+    if query:
+        try:
+            asker = await count_manual_search(request)
+            found = await request.app[MANUAL_SEARCH].find(query, asker=asker)
+        except (RateLimited, Unavailable) as error:
+            problem = str(error)
     root = way_up(request)
-    contents = [(_address(file, root), one.title, file == name) for file, one in known.items()]
-    return html_page(request, "manual.html", title=page.title, html=page.html, contents=contents)
+    sections = [
+        FoundSection(f"{root}manual{'' if one.url == '/' else one.url}", one.title, one.heading, _excerpt(one.text))
+        for one in found.sections
+    ]
+    answer = await asyncio.to_thread(_answer, found.answer, root) if found.answer else ""
+    return _manual_page(
+        request, "manual_search.html", current="", query=query, answer=answer, sections=sections, problem=problem
+    )
+
+
+def _manual_page(request: web.Request, template: str, *, current: str, **values: object) -> web.Response:
+    """Return a page with the contents beside it. Its only script copies code."""
+    root, known = way_up(request), pages()
+
+    def link(file: str) -> tuple[str, str, bool]:
+        return _address(file, root), known[file].title, file == current
+
+    contents = [(group.title, [link(file) for file in group.pages]) for group in groups()]
+    html = rendered(template, root=root, contents=contents, link=link, **values)
+    return html_response(html, headers=SCRIPTED_HEADERS)
 
 
 @routes.get("/manual/images/{name}")
@@ -82,8 +166,23 @@ async def show_picture(request: web.Request) -> web.Response:
 def pages() -> dict[str, Page]:
     """Return every page by the name of its file: the index, then the others in the order of its links."""
     found = {file.name: _page(file.name, file.read_text("utf-8")) for file in FOLDER.glob(f"*{SUFFIX}")}
-    order = dict.fromkeys([INDEX, *(name for name in found[INDEX].leads_to if name in found), *sorted(found)])
+    order = dict.fromkeys([*(file for group in groups() for file in group.pages if file in found), *sorted(found)])
     return {name: found[name] for name in order}
+
+
+@cache
+def groups() -> tuple[Group, ...]:
+    """Return the contents: the pages by the headings of the third level on the index, which comes first."""
+    found = [Group("", [INDEX])]
+    tokens = _parsed((FOLDER / INDEX).read_text("utf-8"), "./").tokens
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open":
+            title = tokens[at + 1].content if token.tag == "h3" else ""
+            found.append(Group(title, []))
+        elif token.type == "inline" and found[-1].title:
+            targets = [str(one.meta["target"]) for one in token.children or () if one.type == "link_open"]
+            found[-1] = Group(found[-1].title, [*found[-1].pages, *targets])
+    return tuple(group for group in found if group.pages)
 
 
 @cache
@@ -138,7 +237,33 @@ def _explained(section: Sequence["Token"]) -> Explained:
 
 def _page(name: str, source: str) -> Page:
     parsed = _parsed(source, "./" if name == INDEX else "../")
-    return Page(parsed.title, _rendered(parsed.tokens), parsed.leads_to)
+    parts = [
+        Part(str(token.attrs["id"]), _words(parsed.tokens[at + 1]))
+        for at, token in enumerate(parsed.tokens)
+        if token.type == "heading_open" and token.tag == "h2"
+    ]
+    return Page(parsed.title, _rendered(parsed.tokens), parsed.leads_to, parts)
+
+
+def _answer(text: str, root: str) -> Markup:
+    """Return an answer as HTML, with its links to pages of the manual from where ``root`` leads to the service."""
+    tokens = _markdown().parse(text)
+    for link, attribute in _links(tokens):
+        target = str(link.attrs[attribute])
+        if target.startswith("/"):
+            link.attrSet(attribute, f"{root}manual{'' if target == '/' else target}")
+    return _rendered(tokens)
+
+
+def _excerpt(text: str) -> str:
+    """Return the first words of a section's paragraphs and lists."""
+    tokens = _markdown().parse(text)
+    shown = [_words(one) for before, one in pairwise(tokens) if before.type == "paragraph_open"]
+    return shorten(" ".join(shown), MAX_EXCERPT, placeholder=" …")
+
+
+def _words(inline: "Token") -> str:
+    return "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
 
 
 class _Parsed(Struct):
@@ -154,11 +279,11 @@ def _parsed(source: str, root: str) -> _Parsed:
     anchors = Anchors("github")
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
-            words = (child.content for child in tokens[at + 1].children or () if child.type in ("text", "code_inline"))
-            token.attrSet("id", anchors.of("".join(words)))
+            token.attrSet("id", anchors.of(_words(tokens[at + 1])))
     leads_to = []
     for link, attribute in _links(tokens):
         leads_to.append(str(link.attrs[attribute]))
+        link.meta["target"] = leads_to[-1]
         link.attrSet(attribute, _address(leads_to[-1], root))
     return _Parsed(text_field(front_matter, "title"), tokens, leads_to)
 
@@ -173,7 +298,19 @@ def _markdown() -> "MarkdownIt":
 
     from service.markup.parsers import prepared
 
-    return prepared(MarkdownIt("commonmark", {"html": False}).enable("table"))
+    parser = prepared(MarkdownIt("commonmark", {"html": False}).enable("table"))
+    parser.add_render_rule("fence", _code_to_copy)
+    return parser
+
+
+def _code_to_copy(
+    _renderer: "RendererHTML", tokens: Sequence["Token"], index: int, _options: "OptionsDict", _env: "EnvType"
+) -> str:
+    code = tokens[index].content.rstrip("\n")
+    return Markup(
+        '<div class="command"><pre tabindex="0"><code>{}</code></pre>'
+        '<button type="button" class="quiet needs-script" data-copy="{}"><span data-label>Copy</span></button></div>\n'
+    ).format(code, code)
 
 
 def _links(tokens: Sequence["Token"]) -> Iterator[tuple["Token", str]]:

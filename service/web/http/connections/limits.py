@@ -30,6 +30,8 @@ STANDING: web.RequestKey[Standing | None] = web.RequestKey("standing")
 SEARCH = "/discovery/v1/search/{domain}"
 TOKEN = "/discovery/v1/token/{domain}"  # noqa: S105  (an address)
 WIDGET = "/discovery/v1/widget/{domain}"
+MANUAL = "manual"
+"""Searches of the manual are counted under this name, which is no id of a project."""
 PAGE = "/discovery/v1/page/{domain}"
 """Reads of single pages as JSON count as searches where they come without a key; those of a site as text always do."""
 
@@ -85,6 +87,14 @@ async def count_search(request: web.Request, key: KnownKey | None, project: Proj
     """Count a search or a page that the call of a tool asks for. Raises OverLimit (429)."""
     request[COUNTED] = _search(request, key, project)
     await count_briefly(request)
+
+
+async def count_manual_search(request: web.Request) -> str:
+    """Count a search of the manual, which needs no key, and return its address's digest. Raises OverLimit (429)."""
+    address = _address(request)
+    request[COUNTED] = SearchRequest(now(), MANUAL, "", address, is_public=True)
+    await count_briefly(request)
+    return address
 
 
 def attach_question_quota(request: web.Request, key: KnownKey | None, project: ProjectView) -> None:

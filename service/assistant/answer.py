@@ -257,6 +257,7 @@ class _Answering:
             self._transcript.usage,
             finish,
             uncited=not is_marked,
+            unsure=self._transcript.is_unsure and not answered and bool(written.cited) and finish == "stop",
         )
 
     async def _chunks(self, *, may_call: bool) -> AsyncGenerator[ModelChunk, None]:

@@ -48,6 +48,8 @@ class Transcript:
         self.usage = Usage()
         self.model = ""
         """The model that the last call used."""
+        self.is_unsure = False
+        """Whether the last call showed the nearest passages, and was not sure that they answer."""
         self.finish: FinishReason | None = None
         """Why the model wrote no more; None while it goes on."""
 
@@ -117,6 +119,7 @@ class Transcript:
         events: list[TextDelta | Thought | CallEnded] = [*self._given(await self._without_withheld(self._paused()))]
         self.usage += end.usage
         self.model = end.model
+        self.is_unsure = end.unsure
         raw = self._written.take_raw()
         self._words.append(raw)
         self.said = "".join(self._words)

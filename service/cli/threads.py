@@ -136,6 +136,7 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
         "messageId": posted.reply_id,
         "text": text,
         "resolution": done.resolution,
+        "outcome": done.outcome,
         "finishReason": done.finish_reason.replace("_", "-"),
         "uncited": done.uncited,
         "model": done.model,

@@ -170,6 +170,8 @@ class ModelEnd(Struct, frozen=True):
     usage: Usage
     model: str
     """The model really used, such as ``anthropic/claude-sonnet-4-5-20250929`` or ``builtin/editor``."""
+    unsure: bool = False
+    """Whether the reply shows the nearest passages, which may answer, and says that it is not sure."""
 
 
 ModelChunk = ModelText | ModelWaiting | ModelEnd

@@ -12,7 +12,7 @@ from datetime import datetime
 FIRST_TEXT_MS = (100, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000, 30_000, 60_000)
 """The upper ends of the intervals that times to the first text are counted in; longer ones are in a last interval."""
 
-_SUMS = ("questions", "answered", "unanswered", "failed", "up", "down")
+_SUMS = ("questions", "answered", "unsure", "unanswered", "failed", "up", "down")
 
 
 def _counted(row: str, sign: int) -> str:
@@ -20,6 +20,7 @@ def _counted(row: str, sign: int) -> str:
     values = (
         "1",
         f"({row}.outcome = 'answered')",
+        f"({row}.outcome = 'unsure')",
         f"({row}.outcome = 'unanswered')",
         f"({row}.outcome = 'failed')",
         f"coalesce({row}.rating = 'up', 0)",

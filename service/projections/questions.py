@@ -1,7 +1,7 @@
 """The questions that the assistant was asked, and their outcomes: for the authors of the documentation.
 
 A question has a resolution only when a whole answer to it was given: one whose reply failed, was filtered, stopped or
-interrupted shows no gap in the documentation.
+interrupted shows no gap in the documentation. Neither does an ``unsure`` one, which has that for its resolution here.
 
 The text of an erased thread is gone from here, too. What stays: that there was a question, and whether it was answered.
 """
@@ -36,7 +36,7 @@ from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadSta
 from service.projections import question_days
 from service.streams import ERASURES, THREADS, decoded
 
-NAME = "questions-6"
+NAME = "questions-7"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
 """Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
@@ -241,7 +241,7 @@ def _add_call(db: sqlite3.Connection, reply_id: str, call: CallEnd) -> None:
 
 def _complete(db: sqlite3.Connection, done: ReplyCompleted) -> None:
     is_filtered = done.finish_reason == "content_filter"
-    resolution = None if is_filtered else done.resolution
+    resolution = None if is_filtered else done.outcome
     db.execute(
         "UPDATE answers SET answer = ?, resolution = ?, failure = ?, failure_message = ?, uncited = ?, model = ?,"
         " cited = ?, supported = ?, partly = ?, unsupported = ?, marked = ?, input_tokens = ?, output_tokens = ?,"

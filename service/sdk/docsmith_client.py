@@ -457,9 +457,11 @@ class Conversation:
         timestamp: When it was asked.
         query: The question.
         response: The answer, as far as it was written.
-        resolution_status: `unanswered` also where no whole answer was given; `isGap` is for the documentation.
+        resolution_status: `unanswered` also where no whole answer was given, or an unsure one; see `outcome`.
+        outcome: `unsure`: the nearest passages were shown, and may answer; `failed`: there is no whole answer.
+            Null while the reply is under way.
         is_gap: Whether the documentation lacks the answer. False also where the reply failed, was filtered,
-            empty, stopped or interrupted, or is under way: `failure` and `state` say so.
+            empty, stopped or interrupted, is unsure, or is under way: `failure`, `outcome` and `state` say so.
         state: How far the answer came; null when it was never begun.
         failure: Why it failed, or was cut by a content filter.
         uncited: Whether the answer cites no passage.
@@ -480,6 +482,7 @@ class Conversation:
     query: str
     response: str
     resolution_status: Literal["answered", "unanswered"]
+    outcome: Literal["answered", "failed", "unanswered", "unsure"] | None
     is_gap: bool
     state: Literal["active", "completed", "failed", "interrupted", "stopped"] | None
     failure: ReplyFailure | None
@@ -1633,6 +1636,7 @@ class QuestionCounts:
     Attributes:
         questions: How many were asked.
         answered: How many the documentation answers.
+        unsure: How many got the nearest passages, which may answer them.
         unanswered: How many it does not.
         failed: How many have no whole answer: failed, stopped, interrupted or filtered.
         up: Replies rated up.
@@ -1641,6 +1645,7 @@ class QuestionCounts:
 
     questions: int = 0
     answered: int = 0
+    unsure: int = 0
     unanswered: int = 0
     failed: int = 0
     up: int = 0
@@ -1964,6 +1969,7 @@ class TranscriptMessage:
         failure: Of a reply: why it has no whole answer.
         uncited: Of a reply: whether it cites no passage.
         checks: Of a reply: its sentences.
+        outcome: Of a reply: how it ended; null while it is under way.
     """
 
     id: str
@@ -1977,6 +1983,7 @@ class TranscriptMessage:
     failure: ReplyFailure | None = None
     uncited: bool = False
     checks: AnswerChecks | None = None
+    outcome: Literal["answered", "failed", "unanswered", "unsure"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -3231,7 +3238,8 @@ class Docsmith:
             limit: How many rows at most, 1 to 1000; 100 when not given.
             cursor: The `nextCursor` of the answer before.
             resolution_status: Only questions that were answered, or only those that the documentation does not
-                answer. Questions whose reply failed, was filtered, stopped or interrupted are in neither.
+                answer. Questions whose reply failed, was filtered, stopped or interrupted are in neither; unsure
+                ones are in the latter.
         """
         return cast(
             "Conversations",
@@ -3365,7 +3373,7 @@ class Docsmith:
         limit: int | None = None,
         cursor: str | None = None,
         project_id: str | None = None,
-        outcome: Literal["answered", "failed", "unanswered"] | None = None,
+        outcome: Literal["answered", "failed", "unanswered", "unsure"] | None = None,
         rating: Literal["down", "up"] | None = None,
         caller: Literal["api", "mcp", "terminal", "web"] | None = None,
         text: str | None = None,

@@ -14,6 +14,7 @@ from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.question_normalization import wording
 from service.domain.threads.recorded_reply import CompleteReply, FailReply, RecordText, StopReply
 from service.projections.questions import FILTERED, QuestionsView
+from service.queries.readers.analytics import Days, read_analytics
 from service.queries.readers.questions import (
     Period,
     list_feedback,
@@ -100,6 +101,30 @@ async def test_only_a_whole_answer_shows_whether_there_is_a_gap(site):
     assert rows["m3"].response == "So far"
     [_, reply] = (await read_transcript(site.views, "project", "t3")).messages
     assert (reply.failure.code, reply.uncited) == ("unavailable", False)
+
+
+async def test_unsure_answer_is_unanswered_but_no_gap(site):
+    endings = {
+        1: CompleteReply("r1", "Nearest [1].", (1,), "unanswered", "m", Usage(), NOW, unsure=True),
+        2: CompleteReply("r2", "x", (), "unanswered", "m", Usage(), NOW),
+        3: CompleteReply("r3", "x [1]", (1,), "answered", "m", Usage(), NOW),
+    }
+    for number, ending in endings.items():
+        await site.start(f"t{number}", post(number, "How?"))
+        await site.do(f"t{number}", ending)
+    rows = {row.id: row for row in await site.questions(resolution="unanswered")}
+    assert {key: (row.outcome, row.is_gap) for key, row in rows.items()} == {
+        "m2": ("unanswered", True),
+        "m1": ("unsure", False),
+    }
+    [(_, group)] = await list_unanswered(site.views, "project", EVER, limit=10, offset=0, examples=9)
+    assert [example.id for example in group.examples] == ["m2"]
+    [_, reply] = (await read_transcript(site.views, "project", "t1")).messages
+    assert (reply.resolution_status, reply.outcome) == ("unanswered", "unsure")
+    day = NOW.date()
+    totals = (await read_analytics(site.views, "org", Days(day, day))).totals
+    assert (totals.questions, totals.answered, totals.unsure, totals.unanswered) == (3, 1, 1, 1)
+    assert totals.unsure_share == pytest.approx(1 / 3)
 
 
 async def test_unsupported_sentences_are_summed_up(site):

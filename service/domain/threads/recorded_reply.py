@@ -15,6 +15,11 @@ from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import Feedback, FeedbackGiven
 
 Resolution = Literal["answered", "unanswered"]
+Outcome = Literal["answered", "unsure", "unanswered", "failed"]
+"""The end of a question. ``unsure``: the nearest passages were shown, and may answer it; its resolution is
+``unanswered``, but it is no gap of the documentation. ``failed``: there is no whole answer; the reply failed, or was
+stopped, interrupted or filtered.
+"""
 FinishReason = Literal["stop", "length", "content_filter"]
 """Why the model wrote no more."""
 MAX_RESUMES = 2
@@ -110,6 +115,14 @@ class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
     """The verdicts on its sentences; None for a reply that was not checked."""
     first_text_at: datetime | None = None
     """When the first of its text was sent to its readers; None for a reply that another process began."""
+    unsure: bool = False
+    """Whether it shows the nearest passages, which may answer the question, where no passage surely does."""
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.finish_reason == "content_filter":
+            return "failed"
+        return "unsure" if self.unsure else self.resolution
 
 
 class ReplyStopped(Event, frozen=True, tag="reply-stopped"):
@@ -195,6 +208,7 @@ class CompleteReply(Struct, frozen=True):
     first_text_at: datetime | None = None
     giver: str = ""
     """As ``RecordSources`` has it."""
+    unsure: bool = False
 
 
 class StopReply(Struct, frozen=True):
@@ -303,6 +317,7 @@ def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
                     done.uncited,
                     done.checks,
                     done.first_text_at,
+                    done.unsure,
                 )
             ]
         case StopReply(reply_id=reply_id, reason=reason, now=now):

@@ -16,6 +16,7 @@ from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.recorded_reply import (
     CallEnd,
     FinishReason,
+    Outcome,
     Reply,
     ReplyCompleted,
     ReplyFailed,
@@ -94,6 +95,12 @@ class ReplyDone(Struct, frozen=True, tag="done"):
     """Whether it answers, but cites no passage."""
     checks: ReplyChecks | None = None
     """The verdicts for the record."""
+    unsure: bool = False
+    """As ``ReplyCompleted`` has it."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return "unsure" if self.unsure else self.resolution
 
 
 class ReplyBroken(Struct, frozen=True, tag="broken"):
@@ -190,6 +197,7 @@ class ReplyReplay:
                         done.finish_reason,
                         done.uncited,
                         done.checks,
+                        done.unsure,
                     ),
                 ]
             case ReplyStopped(reason=reason):

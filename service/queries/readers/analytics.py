@@ -52,8 +52,8 @@ async def read_analytics(
     by_day = {day.isoformat(): QuestionCountsView() for day in days}
     callers: dict[Caller, int] = {}
     for day, caller, *counts in await views.query(
-        "SELECT day, caller, sum(questions), sum(answered), sum(unanswered), sum(failed), sum(up), sum(down)"  # noqa: S608  (ours)
-        f" FROM question_days WHERE {where} GROUP BY day, caller",
+        "SELECT day, caller, sum(questions), sum(answered), sum(unsure), sum(unanswered), sum(failed), sum(up),"  # noqa: S608  (ours)
+        f" sum(down) FROM question_days WHERE {where} GROUP BY day, caller",
         given,
     ):
         by_day[day] = _added(by_day[day], counts)

@@ -8,7 +8,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,7 @@ from service.domain.texts.times import timestamp_from
 from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceCheck
 from service.domain.threads.feedback import Rating
 from service.domain.threads.question_words import word_key, words_of
-from service.domain.threads.recorded_reply import Caller, Resolution
+from service.domain.threads.recorded_reply import Caller, Outcome, Resolution
 from service.projections.questions import NAME, stamp
 from service.views.readers.questions import (
     AnswerChecksView,
@@ -43,9 +43,6 @@ Placed: TypeAlias = list[tuple[int, V]]
 FIRST = (1 << 62) - 1
 """A place before the newest."""
 
-Outcome: TypeAlias = Literal["answered", "unanswered", "failed"]
-"""``failed``: there is no whole answer; its reply failed, or was stopped, interrupted or filtered."""
-
 MAX_LOOKED_AT = 10_000
 """Questions with a word that one search looks at: about 20 ms."""
 MAX_WORDS_SOUGHT = 10
@@ -67,7 +64,7 @@ class Period(Struct, frozen=True):
 
 _QUESTIONS = """
     SELECT asked.position, asked.id, asked.thread_id, asked_at, question, page, reply_id, answers.started_at,
-        answers.state, coalesce(answer, '') AS answer, answers.resolution, failure, failure_message,
+        answers.state, coalesce(answer, '') AS answer, answers.resolution, asked.outcome, failure, failure_message,
         coalesce(uncited, 0) AS uncited, supported, partly, unsupported, marked, model, cited,
         answers.rating, comment, rated_at, asked.caller, asked.project_id
     FROM asked LEFT JOIN answers ON answers.id = asked.reply_id
@@ -93,11 +90,11 @@ async def list_questions(
     With a resolution, questions whose reply failed, was filtered, stopped or interrupted, or is under way, are left
     out.
     """
-    only = "" if resolution is None else " AND asked.resolution = ?"
+    only = "" if resolution is None else f" AND asked.resolution {'=' if resolution == 'answered' else '!='} 'answered'"
     rows = await views.query(
         f"{_QUESTIONS} WHERE asked.project_id = ? AND asked_at >= ? AND asked_at < ? AND asked.position < ?{only}"
         " ORDER BY asked.position DESC LIMIT ?",
-        (project_id, period.start, period.end, before, *(() if resolution is None else (resolution,)), limit),
+        (project_id, period.start, period.end, before, limit),
     )
     sources = await _cited(views, rows)
     return [(row["position"], _conversation(row, sources)) for row in rows]
@@ -374,6 +371,10 @@ def _failure(row: sqlite3.Row) -> ReplyFailureView | None:
     return ReplyFailureView(row["failure"], row["failure_message"]) if row["failure"] else None
 
 
+def _resolution(row: sqlite3.Row) -> Resolution:
+    return "answered" if row["resolution"] == "answered" else "unanswered"
+
+
 def _conversation(row: sqlite3.Row, sources: _Cited) -> ConversationView:
     return ConversationView(
         id=row["id"],
@@ -383,7 +384,8 @@ def _conversation(row: sqlite3.Row, sources: _Cited) -> ConversationView:
         timestamp=timestamp_from(row["asked_at"]),
         query=row["question"],
         response=row["answer"],
-        resolution_status=row["resolution"] or "unanswered",
+        resolution_status=_resolution(row),
+        outcome=row["outcome"] or None,
         is_gap=row["resolution"] == "unanswered",
         state=row["state"],
         failure=_failure(row),
@@ -405,8 +407,8 @@ def _messages(rows: Sequence[sqlite3.Row], sources: _Cited) -> list[TranscriptMe
         if row["started_at"] is not None:
             reply = TranscriptMessage(
                 row["reply_id"], "assistant", row["answer"], timestamp_from(row["started_at"]),
-                row["resolution"] or "unanswered", row["state"], sources.get(row["reply_id"], ()), _feedback(row),
-                _failure(row), bool(row["uncited"]), _checks(row),
+                _resolution(row), row["state"], sources.get(row["reply_id"], ()), _feedback(row),
+                _failure(row), bool(row["uncited"]), _checks(row), row["outcome"] or None,
             )  # fmt: skip
             messages.append(reply)
     return messages

@@ -13,6 +13,7 @@ class QuestionCountsView(Struct, frozen=True, rename="camel"):
 
     questions: Annotated[int, described("How many were asked.")] = 0
     answered: Annotated[int, described("How many the documentation answers.")] = 0
+    unsure: Annotated[int, described("How many got the nearest passages, which may answer them.")] = 0
     unanswered: Annotated[int, described("How many it does not.")] = 0
     failed: Annotated[int, described("How many have no whole answer: failed, stopped, interrupted or filtered.")] = 0
     up: Annotated[int, described("Replies rated up.")] = 0
@@ -21,8 +22,16 @@ class QuestionCountsView(Struct, frozen=True, rename="camel"):
     @property
     def unanswered_share(self) -> float | None:
         """Return the part of the whole answers that lack something, 0 to 1; None without any."""
-        whole = self.answered + self.unanswered
-        return self.unanswered / whole if whole else None
+        return self._share(self.unanswered)
+
+    @property
+    def unsure_share(self) -> float | None:
+        """Return the part of the whole answers that are unsure, 0 to 1; None without any."""
+        return self._share(self.unsure)
+
+    def _share(self, count: int) -> float | None:
+        whole = self.answered + self.unsure + self.unanswered
+        return count / whole if whole else None
 
     @property
     def helpful_share(self) -> float | None:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.feedback import Rating
-from service.domain.threads.recorded_reply import Caller, ReplyState, Resolution
+from service.domain.threads.recorded_reply import Caller, Outcome, ReplyState, Resolution
 from service.views.fields import NextCursor, Reference, Timestamp, described
 
 HasMore = Annotated[bool, described("Whether there are more rows.")]
@@ -101,13 +101,21 @@ class ConversationView(Struct, frozen=True, rename="camel"):
     query: Annotated[str, described("The question.")]
     response: Annotated[str, described("The answer, as far as it was written.")]
     resolution_status: Annotated[
-        Resolution, described("`unanswered` also where no whole answer was given; `isGap` is for the documentation.")
+        Resolution,
+        described("`unanswered` also where no whole answer was given, or an unsure one; see `outcome`."),
+    ]
+    outcome: Annotated[
+        Outcome | None,
+        described(
+            "`unsure`: the nearest passages were shown, and may answer; `failed`: there is no whole answer. Null while"
+            " the reply is under way."
+        ),
     ]
     is_gap: Annotated[
         bool,
         described(
             "Whether the documentation lacks the answer. False also where the reply failed, was filtered, empty,"
-            " stopped or interrupted, or is under way: `failure` and `state` say so."
+            " stopped or interrupted, is unsure, or is under way: `failure`, `outcome` and `state` say so."
         ),
     ]
     state: Annotated[ReplyState | None, described("How far the answer came; null when it was never begun.")]
@@ -144,6 +152,7 @@ class TranscriptMessage(Struct, frozen=True, rename="camel"):
     failure: Annotated[ReplyFailureView | None, described("Of a reply: why it has no whole answer.")] = None
     uncited: Annotated[bool, described("Of a reply: whether it cites no passage.")] = False
     checks: Annotated[AnswerChecksView | None, described("Of a reply: its sentences.")] = None
+    outcome: Annotated[Outcome | None, described("Of a reply: how it ended; null while it is under way.")] = None
 
 
 class TranscriptView(Struct, frozen=True, rename="camel"):

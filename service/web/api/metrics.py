@@ -168,7 +168,7 @@ class Metrics:
                     elif event.type == "reply-completed" and THREADS.owns(event.stream):
                         for _, reply in decoded(THREADS, [event]):
                             assert isinstance(reply, ReplyCompleted)
-                            self._replies.labels(reply.resolution).inc()
+                            self._replies.labels("unsure" if reply.unsure else reply.resolution).inc()
 
     async def text(self) -> bytes:
         """Raises StoreUnavailable."""

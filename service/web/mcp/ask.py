@@ -16,7 +16,7 @@ from service.commands.threads import give_feedback, plain_question, post_message
 from service.domain.errors import Invalid, Unavailable
 from service.domain.search import Source
 from service.domain.threads.feedback import MAX_COMMENT_CHARACTERS, GiveFeedback, Rating
-from service.domain.threads.recorded_reply import Resolution
+from service.domain.threads.recorded_reply import Outcome, Resolution
 from service.domain.threads.replies import ReplyBroken, ReplyDone, SearchFinished, SearchStarted, TextDelta
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS, PostMessage
 from service.runtime.system import now
@@ -59,6 +59,9 @@ class AnswerView(Struct, frozen=True, rename="camel", omit_defaults=True):
     answer: Annotated[str, described("The answer as Markdown.")]
     sources: Annotated[list[CitedSource], described("The passages that it cites.")]
     resolution: Annotated[Resolution, described("Whether the documentation answers the question.")]
+    outcome: Annotated[
+        Outcome, described("The same, and `unsure` where the answer shows the nearest passages, which may answer.")
+    ]
     thread_id: Annotated[str, described("The id to give with a further question, and to `submit_feedback`.")]
     message_id: Annotated[str, described("The id to give to `submit_feedback`.")]
     thread_key: Annotated[str, described("The key for further questions; in the first answer of a thread only.")] = ""
@@ -131,7 +134,13 @@ async def _answer(call: Call[ProjectView], reply: ReplySubscription) -> AnswerVi
         raise Unavailable("The answer was interrupted; ask again in a moment.")
     cited = [source for source in sources if source.number in done.cited]
     return AnswerView(
-        done.text, _cited(call, cited), done.resolution, reply.thread_id, reply.reply_id, reply.thread_key or ""
+        done.text,
+        _cited(call, cited),
+        done.resolution,
+        done.outcome,
+        reply.thread_id,
+        reply.reply_id,
+        reply.thread_key or "",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from service.domain.threads.feedback import Rating
-from service.domain.threads.recorded_reply import ReplyState, Resolution
+from service.domain.threads.recorded_reply import Outcome, ReplyState, Resolution
 from service.queries.projects import get_project
 from service.queries.readers.analytics import Days
 from service.queries.readers.gaps import GapQuery
@@ -102,6 +102,9 @@ class ThreadMessage(Struct, frozen=True, rename="camel"):
     created_at: Annotated[Timestamp, described("When it was asked, or begun.")]
     answer: Annotated[str | None, described("The words of a reply, which may repeat those of the reader.")]
     resolution_status: Annotated[Resolution | None, described("Whether the documentation answers; in a reply only.")]
+    outcome: Annotated[
+        Outcome | None, described("The same, with `unsure` where the nearest passages were shown; in a reply only.")
+    ]
     state: Annotated[ReplyState | None, described("How far the reply came; in a reply only.")]
     sources: Annotated[tuple[SourceView, ...], described("The sources that a reply cites.")]
     rating: Annotated[Rating | None, described("The reader's rating; in a reply only.")]
@@ -187,6 +190,7 @@ def _message(message: TranscriptMessage) -> ThreadMessage:
         message.created_at,
         None if is_question else text,
         message.resolution_status,
+        message.outcome,
         message.state,
         message.sources,
         feedback.rating if feedback is not None else None,

@@ -470,6 +470,7 @@ class Replier:
                     done.uncited,
                     done.checks,
                     live.first_text_at,
+                    unsure=done.unsure,
                 )
                 if not await writer.conclude(completed):
                     raise GivenElsewhere

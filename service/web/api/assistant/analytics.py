@@ -99,6 +99,7 @@ CONVERSATION_EXAMPLE = {
     "query": "How do I retry a failed job?",
     "response": "Set `retryDelaySecs` [[1]](/guides/retries#delay).",
     "resolutionStatus": "answered",
+    "outcome": "answered",
     "isGap": False,
     "state": "completed",
     "failure": None,
@@ -127,6 +128,7 @@ TRANSCRIPT_EXAMPLE = {
             "failure": None,
             "uncited": False,
             "checks": None,
+            "outcome": None,
         },
         {
             "id": EXAMPLE_MESSAGE_ID,
@@ -224,7 +226,7 @@ routes = Routes()
         Parameter(
             "resolutionStatus",
             "Only questions that were answered, or only those that the documentation does not answer. Questions whose"
-            " reply failed, was filtered, stopped or interrupted are in neither.",
+            " reply failed, was filtered, stopped or interrupted are in neither; unsure ones are in the latter.",
             Resolution,
             example="unanswered",
         ),
@@ -480,6 +482,7 @@ _QUESTION: Cells = {
     "failure": lambda view: view.failure.code if view.failure else None,
     "uncited": lambda view: "true" if view.uncited else "false",
     "caller": lambda view: view.caller,
+    "outcome": lambda view: view.outcome,
 }
 _UNANSWERED: Cells = {
     "wording": lambda view: view.wording,

@@ -11,14 +11,13 @@ from service.commands.erasures import erase_subject
 from service.domain.errors import Invalid
 from service.domain.threads.feedback import Rating
 from service.domain.threads.question_words import words_of
-from service.domain.threads.recorded_reply import Caller
+from service.domain.threads.recorded_reply import Caller, Outcome
 from service.queries.projects import get_project
 from service.queries.readers.analytics import Days, read_analytics, with_uncited_pages
 from service.queries.readers.gaps import GapQuery
 from service.queries.readers.questions import (
     FIRST,
     MAX_WORDS_SOUGHT,
-    Outcome,
     QuestionFilter,
     catch_up_questions,
     project_of_thread,
@@ -69,7 +68,7 @@ GAP_EXAMPLE: dict[str, Any] = {
     "prompt": "Readers asked the following, and the documentation does not answer it. …",
     "jobId": None,
 }
-_COUNTS = {"questions": 120, "answered": 101, "unanswered": 14, "failed": 5, "up": 20, "down": 3}
+_COUNTS = {"questions": 120, "answered": 95, "unsure": 6, "unanswered": 14, "failed": 5, "up": 20, "down": 3}
 ANALYTICS_EXAMPLE: dict[str, Any] = {
     "dateFrom": "2026-11-21",
     "dateTo": "2026-11-21",

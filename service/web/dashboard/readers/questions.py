@@ -13,12 +13,11 @@ from service.commands.erasures import erase_subject
 from service.domain.errors import Invalid
 from service.domain.events import GONE
 from service.domain.threads.feedback import Rating
-from service.domain.threads.recorded_reply import Caller
+from service.domain.threads.recorded_reply import Caller, Outcome
 from service.markup.suggestions import Suggestion, parted
 from service.queries.readers.questions import (
     FIRST,
     MAX_LOOKED_AT,
-    Outcome,
     QuestionFilter,
     catch_up_questions,
     questions_page,
@@ -40,7 +39,12 @@ MAX_RENDERED, MAX_RENDERED_PAGE = 20_000, 200_000
 CONVERSATION_PATH = "/dashboard/{organizationId}/questions/{threadId}"
 SOUGHT = "given"
 """Stands for the words of a search in the record of a read: they may name a person, and the log keeps them for good."""
-OUTCOMES = {"answered": "Answered", "unanswered": "Not answered", "failed": "No whole answer"}
+OUTCOMES = {
+    "answered": "Answered",
+    "unsure": "Unsure",
+    "unanswered": "Not answered",
+    "failed": "No whole answer",
+}
 RATINGS = {"up": "Helpful", "down": "Not helpful"}
 CALLERS = {"web": "Web page", "api": "API", "mcp": "MCP", "terminal": "Terminal"}
 

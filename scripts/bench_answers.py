@@ -1,8 +1,9 @@
 """Answers, measured: the words that a model gets, the words that the builtin model says, and links that lead somewhere.
 
     scripts/bench answers --corpora FOLDER [--context] [--builtin] [--citations] [--json] [NAME …]
+    scripts/bench answers --plain [FILE] [--misses] [--json]
 
-FOLDER as for ``bench_search``; a NAME is a corpus; without any of the three parts, all of them run.
+FOLDER as for ``bench_search``; a NAME is a corpus; without any of the parts, all of them run.
 
 - ``--context``: for each question of ``scripts/answers/questions.jsonl``, whether the words that answer it are in the
   first prompt of an answer, at each budget of ``--tokens``, and as it was before (``scripts/answers/before.py``). The
@@ -13,6 +14,9 @@ FOLDER as for ``bench_search``; a NAME is a corpus; without any of the three par
   not say that the documentation lacks an answer (``scripts/answers/builtin.py``).
 - ``--citations``: whether each citation leads to a page, an anchor and lines that exist
   (``scripts/answers/citations.py``).
+- ``--plain``: what the builtin model makes of plain questions about small sites and the manual, alone and in one
+  conversation (``scripts/answers/plain.py``); with a FILE, of those in it. It needs no corpora. With ``--misses`` what
+  was not answered rightly is printed.
 
 Half of the questions have ``"held": true``: those are for judging. Tune by the others only; both are printed apart.
 ``--keep FOLDER`` keeps the indexes, so that the next run need not build them while the code that builds them stays as
@@ -31,13 +35,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from scripts.answers import builtin, citations, context
+from scripts.answers import builtin, citations, context, plain
 from scripts.answers.questions import AskedQuestion, asked_questions
 from scripts.answers.sites import indexes_of
 from scripts.bench_search import corpora_in
 from scripts.bench_table import report
 
-PARTS = ("context", "builtin", "citations")
+PARTS = ("context", "builtin", "citations", "plain")
 
 Rows = list[dict[str, Any]]
 
@@ -48,6 +52,9 @@ def main() -> None:
     arguments.add_argument("--context", action="store_true", help="the words in the first prompt of an answer")
     arguments.add_argument("--builtin", action="store_true", help="the words in the builtin model's replies")
     arguments.add_argument("--citations", action="store_true", help="whether citations lead somewhere")
+    arguments.add_argument(
+        "--plain", type=Path, nargs="?", const=plain.QUESTIONS_FILE, metavar="FILE", help="questions about small sites"
+    )
     arguments.add_argument("--tokens", default="12000,6000,3000", help="budgets of --context (default: %(default)s)")
     arguments.add_argument("--misses", action="store_true", help="print the questions for tuning that were missed")
     arguments.add_argument("--keep", type=Path, help="folder for indexes that later runs use again")
@@ -55,12 +62,18 @@ def main() -> None:
     arguments.add_argument("--json", action="store_true", help="one JSON document on standard output")
     arguments.add_argument("names", nargs="*", help="corpora; all by default")
     given = arguments.parse_args()
-    if given.corpora is None or not Path(given.corpora).is_dir():
-        arguments.error("--corpora (or DOCSMITH_CORPORA) names no folder; see the top of this script")
     parts = [part for part in PARTS if getattr(given, part)] or PARTS
-    names = given.names or corpora_in(given.corpora)
     rows: Rows = []
     goals: Rows = []
+    if "plain" in parts:
+        some_rows, some_goals = asyncio.run(plain_measured(given.plain or plain.QUESTIONS_FILE, misses=given.misses))
+        rows, goals = rows + some_rows, goals + some_goals
+    if parts == ["plain"]:
+        report("answers", rows, goals, as_json=given.json)
+        return
+    if given.corpora is None or not Path(given.corpora).is_dir():
+        arguments.error("--corpora (or DOCSMITH_CORPORA) names no folder; see the top of this script")
+    names = given.names or corpora_in(given.corpora)
     with nullcontext(given.keep) if given.keep else tempfile.TemporaryDirectory(prefix="docsmith-bench-") as folder:
         if "context" in parts or "builtin" in parts:
             budgets = [int(tokens) for tokens in given.tokens.split(",")]
@@ -74,6 +87,20 @@ def main() -> None:
         some_rows, some_goals = citations.run(given.corpora, given.names, given.answers)
         rows, goals = rows + some_rows, goals + some_goals
     report("answers", rows, goals, as_json=given.json)
+
+
+async def plain_measured(file: Path, *, misses: bool) -> tuple[Rows, Rows]:
+    """Return rows and goals of the plain questions in a file."""
+    questions = plain.plain_questions(file)
+    with tempfile.TemporaryDirectory(prefix="docsmith-bench-") as folder:
+        indexes = await plain.small_sites(dict.fromkeys(one.site for one in questions), Path(folder))
+        try:
+            rows, goals, replies = await plain.measured(indexes, questions)
+        finally:
+            await indexes.close()
+    if misses:
+        plain.print_faults(replies)
+    return rows, goals
 
 
 async def measured(

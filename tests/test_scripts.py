@@ -1,6 +1,7 @@
 """What people run first: set-up, the demo, and what a package holds."""
 
 import configparser
+import importlib.metadata
 import os
 import re
 import shutil
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from dulwich.repo import Repo
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.service_process import BINARY, PROGRAM, free_port
 
@@ -20,6 +23,8 @@ ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "scripts"
 CONSTRAINTS = (SCRIPTS / "constraints.txt").read_text()
 PINNED = dict(re.findall(r"^([a-z0-9_.-]+)==(\S+) \\$", CONSTRAINTS, re.MULTILINE))
+EXTRAS = ("setup", "test", "binary")
+"""What is pinned in addition to what Docsmith runs with."""
 
 
 # Pinned packages
@@ -36,8 +41,8 @@ def test_every_pinned_package_has_hashes_and_no_place_is_named():
 def test_pinned_versions_fit_the_bounds_of_setup():
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    wanted = [*setup["options"]["install_requires"].split(), *setup["options.extras_require"]["test"].split()]
-    for requirement in [*wanted, "setuptools>=77"]:
+    extras = setup["options.extras_require"]
+    for requirement in " ".join([setup["options"]["install_requires"], *(extras[e] for e in EXTRAS)]).split():
         name, kind, bound = re.fullmatch(r"([\w.-]+)(>=|~=|==)([\d.]+)", requirement).groups()
         pinned, bound = numbers(PINNED[name.lower()]), numbers(bound)
         assert pinned >= bound, requirement
@@ -45,11 +50,31 @@ def test_pinned_versions_fit_the_bounds_of_setup():
         assert kind != "==" or pinned == bound, requirement
 
 
+def test_first_part_of_the_pinned_packages_is_what_runs():
+    parts = re.split("^# Only tests.*\n", CONSTRAINTS, flags=re.MULTILINE)
+    runs, tests = (set(re.findall(r"^([a-z0-9_.-]+)==", part, re.MULTILINE)) for part in parts)
+    assert runs >= requirements_of("docsmith") | {"setuptools", "uv"}
+    assert tests >= {"hypothesis", "mypy", "playwright", "pyinstaller", "pytest", "ruff"}
+    assert not runs & tests
+
+
+def requirements_of(name):
+    """Return what an installed package needs to run, and what that needs, without what only extras need."""
+    found, todo = set(), [name]
+    while todo:
+        for requirement in map(Requirement, importlib.metadata.requires(todo.pop()) or ()):
+            needed = canonicalize_name(requirement.name)
+            if needed not in found and (not requirement.marker or requirement.marker.evaluate({"extra": ""})):
+                found.add(needed)
+                todo.append(needed)
+    return found
+
+
 def numbers(version):
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
-# Set-up, with a Python that only pretends
+# Set-up, with a Python and a uv that only pretend
 
 FAKE_PYTHON = """\
 #!/bin/sh
@@ -59,10 +84,25 @@ case "$*" in
     -V) echo Python 3.11.99 ;;
     "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo venv >>calls ;;
     "-m pip --version") exit 0 ;;
+    "-m pip --disable-pip-version-check --no-input config list") cat pip-config ;;
     "-m pip"*)
         echo "pip $*" >>calls
-        if [ -e no-network ]; then echo "no network"; exit 1; fi ;;
+        for file; do :; done
+        if [ -f "$file" ]; then cat "$file" >packages; fi
+        if [ -e no-network ]; then echo "no network"; exit 1; fi
+        case "$*" in *installer)
+            if [ -e no-uv ]; then exit 1; fi
+            cp "$(dirname "$0")/../../fake-uv" .venv/bin/uv ;;
+        esac ;;
 esac
+"""
+FAKE_UV = """\
+#!/bin/sh
+echo "uv $*" >>calls
+for file; do :; done
+if [ -f "$file" ]; then cat "$file" >packages; fi
+printf '%s' "${UV_DEFAULT_INDEX:-}" >index
+test ! -e uv-fails
 """
 TOOLS = (
     "sh",
@@ -91,6 +131,9 @@ def checkout(tmp_path):
         shutil.copy2(SCRIPTS / name, folder / "scripts")
     for name in ("setup.cfg", "pyproject.toml"):
         shutil.copy2(ROOT / name, folder)
+    (folder / "pip-config").write_text("global.cert='/etc/cert.pem'\n")
+    (folder / "fake-uv").write_text(FAKE_UV)
+    (folder / "fake-uv").chmod(0o755)
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in TOOLS:
@@ -102,26 +145,38 @@ def checkout(tmp_path):
     return folder
 
 
-def set_up(checkout):
+def set_up(checkout, *options):
     """Exit code, what it said, and what it did."""
     (checkout / "calls").unlink(missing_ok=True)
     path = str(next(checkout.parent.glob("bin")))
     done = subprocess.run(
-        [checkout / "scripts" / "setup"], env={"PATH": path}, cwd="/", capture_output=True, text=True, check=False
-    )
+        [checkout / "scripts" / "setup", *options], env={"PATH": path}, cwd="/", capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
     assert done.stdout == ""
     calls = checkout / "calls"
     return done.returncode, done.stderr, calls.read_text().splitlines() if calls.exists() else []
 
 
+def tools_of(calls):
+    return [call.split()[0] for call in calls]
+
+
+def installed(checkout):
+    """Return the names of the packages that were installed last."""
+    return set(re.findall(r"^([a-z0-9_.-]+)==", (checkout / "packages").read_text(), re.MULTILINE))
+
+
 def test_setup_installs_packages_by_hash_then_the_project(checkout):
-    code, said, (venv, packages, project) = set_up(checkout)
+    code, said, (venv, installer, packages, project) = set_up(checkout)
     assert code == 0
     assert venv == "venv"
+    assert installer.startswith("pip ")
+    assert "--require-hashes" in installer
+    assert packages.startswith("uv ")
     assert "--require-hashes" in packages
-    assert packages.endswith("-r scripts/constraints.txt")
     assert "--no-index" in project
-    assert re.fullmatch(r"(setup: [^\n]+ … \d+ s\n){3}", said)
+    assert re.fullmatch(r"(setup: [^\n]+ … \d+ s\n){4}", said)
 
 
 def test_the_second_set_up_does_nothing(checkout):
@@ -129,16 +184,59 @@ def test_the_second_set_up_does_nothing(checkout):
     assert set_up(checkout) == (0, "setup: up to date\n", [])
 
 
-def test_changed_pins_install_again_into_the_same_environment(checkout):
+def test_setup_leaves_out_what_only_tests_need(checkout):
     set_up(checkout)
+    assert "aiohttp" in installed(checkout)
+    assert "pytest" not in installed(checkout)
+    code, _, calls = set_up(checkout, "--tests")
+    assert (code, tools_of(calls)) == (0, ["pip", "uv"])
+    assert installed(checkout) == PINNED.keys()
+    for options in ([], ["--tests"]):
+        assert set_up(checkout, *options) == (0, "setup: up to date\n", [])
+
+
+def test_setup_for_tests_from_nothing_serves_both(checkout):
+    code, _, calls = set_up(checkout, "--tests")
+    assert (code, tools_of(calls)) == (0, ["venv", "pip", "uv", "uv"])
+    assert set_up(checkout) == (0, "setup: up to date\n", [])
+
+
+def test_unknown_option_of_setup_is_reported(checkout):
+    assert set_up(checkout, "--test") == (1, "setup: --test is not an option; the only one is --tests.\n", [])
+
+
+@pytest.mark.parametrize("obstacle", ["no-uv", "uv-fails"])
+def test_pip_installs_where_uv_cannot(checkout, obstacle):
+    (checkout / obstacle).touch()
+    code, said, calls = set_up(checkout)
+    assert code == 0
+    packages, project = (call for call in calls[2:] if call.startswith("pip "))
+    assert "--require-hashes" in packages
+    assert "aiohttp" in installed(checkout)
+    assert "--editable ." in project
+    assert re.fullmatch(r"(setup: [^\n]+ … \d+ s\n){4}", said)
+
+
+def test_index_that_pip_is_set_to_is_used(checkout):
+    with (checkout / "pip-config").open("a") as config:
+        config.write("global.extra-index-url='https://b.example/simple'\nglobal.index-url='https://a.example/simple'\n")
+    code, _, _ = set_up(checkout)
+    assert (code, (checkout / "index").read_text()) == (0, "https://a.example/simple")
+
+
+def test_changed_pins_install_again_into_the_same_environment(checkout):
+    set_up(checkout, "--tests")
     with (checkout / "scripts" / "constraints.txt").open("a") as constraints:
         constraints.write("# changed\n")
     code, _, calls = set_up(checkout)
-    assert (code, [call.split()[0] for call in calls]) == (0, ["pip", "pip"])
+    assert (code, tools_of(calls)) == (0, ["pip", "uv", "uv"])
+    code, _, calls = set_up(checkout, "--tests")
+    assert (code, tools_of(calls)) == (0, ["pip", "uv"])
 
 
 def test_a_failed_or_interrupted_set_up_is_repaired_by_the_next(checkout):
     (checkout / "no-network").touch()
+    (checkout / "uv-fails").touch()
     code, said, _ = set_up(checkout)
     assert code == 1
     assert "no network" in said

@@ -270,7 +270,7 @@ def test_python_without_venv_is_reported_in_a_line_with_remedy(checkout):
     assert "python3-venv" in said
 
 
-@pytest.mark.parametrize("script", ["setup", "demo", "test", "check", "lock", "pictures"])
+@pytest.mark.parametrize("script", ["setup", "demo", "test", "check", "lock", "pictures", "build-wheel"])
 def test_scripts_can_be_run(script):
     assert os.access(SCRIPTS / script, os.X_OK)
     subprocess.run(["sh", "-n", SCRIPTS / script], check=True)
@@ -280,24 +280,25 @@ def test_scripts_can_be_run(script):
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_the_manual_and_the_templates(tmp_path):
+def test_wheel_from_the_source_archive_is_complete(tmp_path):
     source = tmp_path / "source"
-    source.mkdir()
+    (source / "scripts").mkdir(parents=True)
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     for name in ("service", "eventstore"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation",
-         "--disable-pip-version-check", "--wheel-dir", tmp_path, source],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (wheel,) = tmp_path.glob("*.whl")
-    held = set(zipfile.ZipFile(wheel).namelist())
-    for folder in ("service", "eventstore"):
-        for file in (ROOT / folder).rglob("*"):
-            if file.is_file() and "__pycache__" not in file.parts:
-                assert file.relative_to(ROOT).as_posix() in held
+        shutil.copytree(ROOT / name, source / name)
+    shutil.copy(SCRIPTS / "build-wheel", source / "scripts")
+    (source / "scripts" / "setup").write_text("#!/bin/sh\n")
+    (source / "scripts" / "setup").chmod(0o755)
+    (source / ".venv").symlink_to(sys.prefix)
+    done = subprocess.run([source / "scripts" / "build-wheel"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (source / "dist").glob("*.whl")
+    assert len(list((source / "dist").glob("*.tar.gz"))) == 1
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    files = (file for name in ("service", "eventstore") for file in (ROOT / name).rglob("*") if file.is_file())
+    assert packed == {file.relative_to(ROOT).as_posix() for file in files if "__pycache__" not in file.parts}
+    assert not list(source.glob("*.egg-info"))
 
 
 # The README

@@ -52,6 +52,10 @@ class Browsing:
         self.browser, self.cookies, self.cookie = browser, cookies, cookie
         self.origin = f"http://localhost:{urlsplit(service_url).port}"
 
+    def session_of(self, person: str) -> dict[str, str]:
+        """The cookie of a person who is signed in, as Playwright takes it."""
+        return {"name": self.cookie, "value": self.cookies[person], "url": self.origin}
+
     @contextmanager
     def opened(
         self, person: str = "", *, size: str = "desktop", scheme: str = "light", scripts: bool = True
@@ -62,8 +66,7 @@ class Browsing:
         )
         context.set_default_timeout(TIMEOUT_MS)
         if person:
-            # Browsers keep such a cookie for https alone, and send it to http://localhost as well
-            context.add_cookies([{"name": self.cookie, "value": self.cookies[person], "url": "https://localhost"}])
+            context.add_cookies([self.session_of(person)])
         seen = Seen(self.origin)
         context.expose_function("noteViolation", lambda text: seen.errors.append(text))
         context.add_init_script(WATCH)
@@ -91,7 +94,7 @@ def browsing(service, people) -> Iterator[Browsing]:
     playwright = pytest.importorskip("playwright.sync_api", reason="drives a browser through playwright")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=2 * TIMEOUT_MS)
-        yield Browsing(browser, service.url, people.cookies, "__Host-docsmith")
+        yield Browsing(browser, service.url, people.cookies, "docsmith")
         browser.close()
 
 

@@ -26,7 +26,9 @@ from service.runtime.settings.settings import Settings
 from tests.dashboard.browsing import axe, browsing, page  # noqa: F401  (fixtures)
 from tests.service_process import AWAY, Service, service_in, write_docs
 
-COOKIE = "__Host-docsmith"
+COOKIE = "docsmith"
+"""As it is on the machine itself: over https it is ``SECURE_COOKIE``."""
+SECURE_COOKIE = f"__Host-{COOKIE}"
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 

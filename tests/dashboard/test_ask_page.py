@@ -82,8 +82,7 @@ def test_next_person_of_a_tab_gets_no_earlier_conversations(browsing):
         page.get_by_role("heading", name="Sources").wait_for()
         page.reload()
         page.locator(".asked").wait_for()
-        cookie = {"name": browsing.cookie, "value": browsing.cookies["editor"], "url": "https://localhost"}
-        page.context.add_cookies([cookie])  # what signing in as someone else does
+        page.context.add_cookies([browsing.session_of("editor")])  # what signing in as someone else does
         page.reload()
         page.get_by_text("Answers are written from this documentation").wait_for()
         assert page.locator(".asked").count() == 0

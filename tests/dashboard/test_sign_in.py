@@ -11,7 +11,7 @@ from urllib.error import URLError
 import pytest
 from yarl import URL
 
-from tests.dashboard.conftest import COOKIE, SAME_ORIGIN, browser, invite, post_form, sign_in
+from tests.dashboard.conftest import COOKIE, SAME_ORIGIN, SECURE_COOKIE, ask_page, browser, invite, post_form, sign_in
 from tests.service_process import service_in
 
 KILLS = int(os.environ.get("SIGN_IN_KILLS", "2"))
@@ -58,9 +58,77 @@ async def test_cookie_stays_with_this_host_and_page(service, people):
     )
     cookie = SimpleCookie(answer.headers["Set-Cookie"])[COOKIE]
     assert answer.headers["Location"].endswith("/account")
-    assert (cookie["path"], cookie["secure"], cookie["httponly"]) == ("/", True, True)
+    assert (cookie["path"], cookie["httponly"]) == ("/", True)
     assert (cookie["samesite"], cookie["domain"]) == ("Lax", "")
     assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory):
+    settings = {"DOCSMITH_SERVER__PUBLIC_URL": "https://docs.example.com"}
+    with service_in(tmp_path_factory.mktemp("public"), settings) as service:
+        service.cli("organization", "create", "--name", "Acme")
+        service.start()
+        yield service
+
+
+def begin_session(service, headers):
+    """The cookies that a sign-in sets, by name, with whether they are for https alone."""
+    answer = post_form(f"{service.url}/sign-in", {"link": service.cli("login")["link"].rpartition("#")[2]}, headers)
+    found = SimpleCookie("\r\n".join(answer.headers.get_all("Set-Cookie", ())))
+    return answer.status, {name: bool(cookie["secure"]) for name, cookie in found.items()}
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "docs.localhost"])
+def test_cookie_of_plain_http_on_this_machine_needs_no_https(public, host):
+    port = public.url.rpartition(":")[2]
+    sent = {"Host": f"{host}:{port}", "Origin": f"http://{host}:{port}"}
+    assert begin_session(public, sent) == (303, {COOKIE: False})
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"Host": "docs.example.com"},
+        {"Host": "docs.example.com", "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"},
+        {"X-Forwarded-For": "192.0.2.1"},
+        {"X-Forwarded-Proto": "https"},
+        {"Forwarded": "for=192.0.2.1;proto=https"},
+        {"Via": "1.1 proxy"},
+        {"Origin": "https://docs.example.com"},
+    ],
+)
+def test_cookie_behind_a_proxy_is_for_https_alone(public, sent):
+    assert begin_session(public, sent) == (303, {SECURE_COOKIE: True})
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7:8080", "docs.example.com:8080"])
+def test_no_one_signs_in_by_plain_http_from_elsewhere(public, host):
+    assert begin_session(public, {"Host": host}) == (403, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "status"),
+    [
+        (COOKIE, "localhost", 200),
+        (SECURE_COOKIE, "localhost", 200),
+        (SECURE_COOKIE, "docs.example.com", 200),
+        (COOKIE, "docs.example.com", 303),
+    ],
+)
+def test_plain_cookie_counts_on_this_machine_alone(public, name, host, status):
+    secret = sign_in(public.url, public.cli("login")["link"])
+    other = COOKIE if name == SECURE_COOKIE else SECURE_COOKIE
+    for sent in (f"{name}={secret}", f"{other}=ended; {name}={secret}", f"{name}={secret}; {other}=ended"):
+        assert ask_page(f"{public.url}/account", None, {"Host": host, "Cookie": sent}).status == status
+
+
+def test_sign_out_drops_each_cookie_that_came(public):
+    secret = sign_in(public.url, public.cli("login")["link"])
+    left = post_form(f"{public.url}/sign-out", {}, {"Cookie": f"{SECURE_COOKIE}=old; {COOKIE}={secret}"})
+    dropped = SimpleCookie("\r\n".join(left.headers.get_all("Set-Cookie", ())))
+    assert (dropped[COOKIE].value, dropped[COOKIE]["secure"]) == ("", "")
+    assert (dropped[SECURE_COOKIE].value, dropped[SECURE_COOKIE]["secure"]) == ("", True)
 
 
 @pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example", "https://evil.example", "/a\r\nb", ""])
@@ -187,15 +255,15 @@ async def test_proxy_header_counts_from_trusted_proxies_alone(tmp_path):
             opened = {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
             known = await client.get("/sign-in?next=/account", headers=ada | opened, allow_redirects=False)
             assert (known.status, known.headers["Location"]) == (303, "./account")
-            cookie = SimpleCookie(known.headers["Set-Cookie"])[COOKIE].value
+            cookie = SimpleCookie(known.headers["Set-Cookie"])[SECURE_COOKIE].value
             another = await client.get("/sign-in", headers={"X-Forwarded-User": "eve@example.com", **opened})
             assert another.status == 403
             assert "eve@example.com has no role here" in await another.text()
-        async with browser(service.url, cookie) as client:
-            assert (await client.get("/account", headers=ada)).status == 200
-            others = await client.get(
-                "/account", headers={"X-Forwarded-User": "eve@example.com"}, allow_redirects=False
-            )
+        kept = {"Cookie": f"{SECURE_COOKIE}={cookie}"}
+        async with browser(service.url) as client:
+            assert (await client.get("/account", headers=ada | kept)).status == 200
+            eve = {"X-Forwarded-User": "eve@example.com"}
+            others = await client.get("/account", headers=eve | kept, allow_redirects=False)
             assert others.status == 303
 
 
@@ -220,7 +288,7 @@ async def test_other_websites_begin_no_session_of_a_proxied_person(proxied, sent
         assert (await client.post("/sign-in/proxy", headers=SAME_ORIGIN, data={})).status == 200  # no one is named
         begun = await client.post("/sign-in/proxy", headers=here, data={"next": "/account"}, allow_redirects=False)
         assert (begun.status, begun.headers["Location"]) == (303, "../account")
-        assert COOKIE in SimpleCookie(begun.headers["Set-Cookie"])
+        assert SECURE_COOKIE in SimpleCookie(begun.headers["Set-Cookie"])
 
 
 @pytest.fixture(scope="module")

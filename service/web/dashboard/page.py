@@ -18,6 +18,7 @@ from service.commands.audit import record_page_read
 from service.ports.bounds import CountBound
 from service.runtime.shares import Seats
 from service.web.dashboard.navigation import groups_of
+from service.web.http.access.cookies import cookies_of, drop_cookie, set_cookie
 from service.web.http.access.people import Member, SignedIn, metadata, signed_in
 from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import CLOSING, STORE
@@ -26,8 +27,7 @@ from service.web.http.routes import VISIT
 from service.web.pages.html import SCRIPTED_HEADERS, html_response, way_up
 from service.web.pages.rendering import rendered
 
-NOTICE_COOKIE = "__Host-docsmith-notice"
-"""Such a name is taken over https alone (or from this machine), so that no neighbour of this host can set it."""
+NOTICE_COOKIE = "docsmith-notice"
 NOTICE_SECONDS, MAX_NOTICE = 60, 300
 """A notice that no page has shown by then is dropped; characters of it."""
 LIVE_HEADERS = {
@@ -64,8 +64,7 @@ def dashboard_page(
     notice = "" if "notice" in values else notice_of(request)
     html = rendered(template, **{"notice": notice, **frame_values(request, viewer), **values})
     response = html_response(html, status=status, headers=SCRIPTED_HEADERS)
-    if NOTICE_COOKIE in request.cookies:
-        response.del_cookie(NOTICE_COOKIE, path="/", secure=True)
+    drop_cookie(request, response, NOTICE_COOKIE)
     return response
 
 
@@ -108,9 +107,7 @@ def see_other(request: web.Request, path: str, *, notice: str = "") -> web.Respo
     response = web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
     if notice:
         value = base64.urlsafe_b64encode(notice[:MAX_NOTICE].encode()).decode()
-        response.set_cookie(
-            NOTICE_COOKIE, value, max_age=NOTICE_SECONDS, path="/", secure=True, httponly=True, samesite="Lax"
-        )
+        set_cookie(request, response, NOTICE_COOKIE, value, NOTICE_SECONDS)
     return response
 
 
@@ -175,6 +172,6 @@ def _person_and_member(viewer: Member | SignedIn) -> tuple[SignedIn, Member | No
 def notice_of(request: web.Request) -> str:
     """Return the notice that the last form left for the next page; empty when there is none."""
     try:
-        return base64.urlsafe_b64decode(request.cookies.get(NOTICE_COOKIE, "")).decode()[:MAX_NOTICE]
+        return base64.urlsafe_b64decode(next(iter(cookies_of(request, NOTICE_COOKIE)), "")).decode()[:MAX_NOTICE]
     except (binascii.Error, ValueError):
         return ""

@@ -16,7 +16,7 @@ from aiohttp import web
 from service.ports.tracer import Tracer
 from service.runtime.logs import RequestLine, log_request
 from service.web.http.access.hosts import UNKNOWN_HOST, is_host_ours, is_page
-from service.web.http.access.people import COOKIE
+from service.web.http.access.people import session_tokens
 from service.web.http.answers.cors import is_preflight, preflight
 from service.web.http.connections.connections import Connection
 from service.web.http.problems import ACTOR, REQUEST_ID, X_REQUEST_ID, Handler, problem, problems
@@ -73,7 +73,7 @@ class Entrance:
             elif is_page(request) and not is_host_ours(request):
                 response = problem(request, 421, "unknown_host", UNKNOWN_HOST)
             else:
-                if self._recall is not None and COOKIE in request.cookies:
+                if self._recall is not None and session_tokens(request):
                     handler = partial(_recalled, self._recall, handler)
                 if self._tracer is None:
                     response = await problems(request, handler)
@@ -92,7 +92,8 @@ class Entrance:
 
 
 async def _recalled(recall: Recall, handler: Handler, request: web.Request) -> web.StreamResponse:
-    await recall(request.cookies[COOKIE])
+    for token in session_tokens(request):
+        await recall(token)
     return await handler(request)
 
 

@@ -18,13 +18,14 @@ from service.ports.sign_in import Attempt, IdentityProvider
 from service.web.dashboard.page import see_other
 from service.web.dashboard.signing_in.passkeys import MAX_ID_CHARACTERS, origin_of
 from service.web.dashboard.signing_in.sign_in import accounts_to_choose, begin_session, noting_failure, sign_in_page
+from service.web.http.access.cookies import cookies_of, drop_cookie, set_cookie
 from service.web.http.access.hosts import NAMES, require_sign_in_by
 from service.web.http.access.people import PEOPLE_DIRECTORY, metadata, safe_next, signed_in
 from service.web.http.app_keys import ADMITS, IDENTITY_PROVIDER, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.problems import ACTOR
 
-COOKIE = "__Host-docsmith-oidc"
+COOKIE = "docsmith-oidc"
 COOKIE_SECONDS = 600
 MAX_NEXT, MAX_COOKIE = 1_000, 4_000
 """Characters."""
@@ -64,7 +65,7 @@ async def begin(request: web.Request) -> web.Response:
     wanted = request.query.get("account", "")[:MAX_ID_CHARACTERS]
     kept = Kept(attempt.state, attempt.nonce, attempt.verifier, next_path, wanted)
     response = web.Response(status=303, headers={"Location": url, "Cache-Control": "no-store"})
-    _set(response, msgspec.json.encode(kept).hex(), COOKIE_SECONDS)
+    set_cookie(request, response, COOKIE, msgspec.json.encode(kept).hex(), COOKIE_SECONDS)
     return response
 
 
@@ -81,7 +82,7 @@ async def finish(request: web.Request) -> web.Response:
     except ServiceError as error:
         accounts = await accounts_to_choose(request, error, "sign-in/oidc")
         response = sign_in_page(request, error=error, next_path=next_path, accounts=accounts)
-    _set(response, "", 0)
+    drop_cookie(request, response, COOKIE)
     return response
 
 
@@ -132,12 +133,8 @@ def _provider(request: web.Request) -> IdentityProvider:
 
 def _kept(request: web.Request) -> Kept:
     """Return what the browser kept. Raise Forbidden where it kept nothing."""
-    value = request.cookies.get(COOKIE, "")
+    value = next(iter(cookies_of(request, COOKIE)), "")
     try:
         return msgspec.json.decode(bytes.fromhex(value[:MAX_COOKIE]), type=Kept)
     except (ValueError, msgspec.DecodeError):
         raise Forbidden(NOT_BEGUN) from None
-
-
-def _set(response: web.Response, value: str, seconds: int) -> None:
-    response.set_cookie(COOKIE, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Lax")

@@ -20,6 +20,7 @@ from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.queries.access.people import SeveralAccounts
 from service.queries.organizations import list_organizations
 from service.web.dashboard.page import NOTICE_COOKIE, notice_of, see_other
+from service.web.http.access.cookies import drop_cookie
 from service.web.http.access.hosts import may_sign_in, require_same_origin, require_sign_in_by
 from service.web.http.access.people import (
     FAILED_SIGN_INS,
@@ -111,7 +112,7 @@ async def sign_out(request: web.Request) -> web.Response:
     await request.app[SESSIONS].end(person.person_id, person.session_id, metadata(request))
     response = see_other(request, "/sign-in", notice="You are signed out.")
     response.headers["Clear-Site-Data"] = '"storage"'  # conversations of the ask page
-    clear_session(response)
+    clear_session(request, response)
     return response
 
 
@@ -129,7 +130,7 @@ async def begin_session(
         await sessions.end(before.person_id, before.session_id, metadata(request))
     request[ACTOR] = actor(person_id)  # for the log's line, now that it is them
     response = see_other(request, safe_next(request.query.get("next", "") if next_path is None else next_path))
-    set_session(response, begun)
+    set_session(request, response, begun)
     return response
 
 
@@ -191,6 +192,5 @@ def sign_in_page(
     )
     status = status_of(error) if error is not None else 200 if is_open else 403
     response = html_response(html, status=status, headers=SCRIPTED_HEADERS)
-    if NOTICE_COOKIE in request.cookies:
-        response.del_cookie(NOTICE_COOKIE, path="/", secure=True)
+    drop_cookie(request, response, NOTICE_COOKIE)
     return response

@@ -4,7 +4,7 @@ A browser sends its cookie by itself. So what changes something is also checked 
 for every route that calls this module. A session opens pages only, never the API: nothing there calls this module.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from aiohttp import hdrs, web
 from msgspec import Struct
@@ -19,6 +19,7 @@ from service.ports.shared.sessions import StoredSession
 from service.queries.access.people import KnownPerson, PeopleDirectory
 from service.queries.organizations import get_organization
 from service.queries.read_models import wait_for_head
+from service.web.http.access.cookies import cookies_of, drop_cookie, set_cookie
 from service.web.http.access.hosts import is_host_ours, require_same_origin
 from service.web.http.access.revocation import REVOKED
 from service.web.http.app_keys import STORE, VIEWS
@@ -28,8 +29,7 @@ from service.web.http.problems import ACTOR, SignInRequired, metadata_of
 from service.workers.admission.failed_sign_ins import FailedSignIns
 from service.workers.admission.sessions import Begun, Device, Sessions
 
-COOKIE = "__Host-docsmith"
-"""Browsers take a cookie of such a name only over https (or from this machine), for this host and every path."""
+COOKIE = "docsmith"
 BROWSERS = (
     ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser", "Samsung Internet"), ("Firefox/", "Firefox"),
     ("FxiOS", "Firefox"), ("CriOS", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl"),
@@ -180,8 +180,8 @@ async def _name_of(request: web.Request, organization_id: str) -> str:
 
 
 def _session_of(request: web.Request) -> tuple[StoredSession, KnownPerson] | None:
-    token = request.cookies.get(COOKIE)
-    row = request.app[SESSIONS].find(token) if token and is_host_ours(request) else None
+    tokens = session_tokens(request) if is_host_ours(request) else ()
+    row = next((row for token in tokens if (row := request.app[SESSIONS].find(token)) is not None), None)
     if row is None:
         return None
     person, named = request.app[SESSIONS].person(row), proxied_user(request)
@@ -216,21 +216,18 @@ def browser_of(user_agent: str) -> str:
     return f"{browser} on {system}" if system else browser
 
 
-def set_session(response: web.StreamResponse, begun: Begun) -> None:
+def session_tokens(request: web.Request) -> Sequence[str]:
+    """Return what the browser keeps of its sessions; at most one of them is open."""
+    return cookies_of(request, COOKIE)
+
+
+def set_session(request: web.Request, response: web.StreamResponse, begun: Begun) -> None:
     """Give the browser its cookie."""
-    response.set_cookie(
-        COOKIE,
-        begun.token,
-        max_age=int(SESSION_LIFETIME.total_seconds()),
-        path="/",
-        secure=True,
-        httponly=True,
-        samesite="Lax",
-    )
+    set_cookie(request, response, COOKIE, begun.token, int(SESSION_LIFETIME.total_seconds()))
 
 
-def clear_session(response: web.StreamResponse) -> None:
-    response.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Lax")
+def clear_session(request: web.Request, response: web.StreamResponse) -> None:
+    drop_cookie(request, response, COOKIE)
 
 
 def safe_next(path: str) -> str:

@@ -12,12 +12,14 @@ import yaml
 
 from eventstore import SQLiteEventStore, Views
 from service.cli.setup.init import commented_settings
-from service.cli.setup.recipes import filled
+from service.cli.setup.recipes import filled, out_of_reach
 from service.projections import all_projections
 from service.runtime.settings.settings import Settings
 from service.runtime.settings.settings_file import load_settings, read_settings
 from service.web.api.metrics import Metrics
 from tests.cli.test_config import docsmith
+
+ROOT = Path(__file__).parents[2]
 
 
 def shown_expressions() -> list[str]:
@@ -109,6 +111,31 @@ def test_the_unit_names_the_program_that_printed_it(tmp_path):
     line = docsmith(tmp_path, "init", "--systemd").stdout.partition("\nExecStart=")[2].partition("\n")[0]
     beside = Path(sys.executable).with_name("docsmith")
     assert line == f"{beside if beside.exists() else 'docsmith'} serve --data /var/lib/docsmith"
+
+
+def test_unit_of_a_program_that_services_cannot_read_is_warned_about(tmp_path):
+    program = tmp_path / "docsmith"
+    program.write_text(f"#!{sys.executable}\nfrom service.__main__ import main\nmain()\n")
+    program.chmod(0o755)
+    for option in ("--systemd", "--systemd-backup", "--systemd-follow"):
+        done = subprocess.run(
+            [program, "init", option], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT)}
+        )
+        assert f"ExecStart={program}" in done.stdout
+        assert re.fullmatch(rf"docsmith: warning: .* cannot read {program}\. .*/opt/docsmith.*\n", done.stderr)
+    assert docsmith(tmp_path, "init", "--container").stderr == ""
+
+
+@pytest.mark.parametrize("closed", ["/root/docsmith", "/home/ada/docsmith", "/run/user/1000/docsmith", "/etc/shadow"])
+def test_files_that_services_cannot_read_are_found(closed):
+    assert out_of_reach([Path("/bin/sh"), Path(closed)]) == Path(closed)
+
+
+def test_files_of_the_system_can_be_read_by_services(tmp_path):
+    assert out_of_reach([Path("/bin/sh"), Path("/usr/bin"), Path("/usr/bin/env")]) is None
+    link = Path(tmp_path / "sh")
+    link.symlink_to("/bin/sh")
+    assert out_of_reach([link]) == link
 
 
 def orders_of(text: str) -> list[tuple[str, str]]:

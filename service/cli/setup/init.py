@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from service.cli.output import DONE, Output
+from service.cli.output import DONE, Output, warning
 from service.cli.parsing import FILE, Options, command
-from service.cli.setup.recipes import DATA, filled, recipe
+from service.cli.setup.recipes import DATA, filled, out_of_reach, quoted, recipe
 from service.domain.errors import Conflict, Invalid
 from service.runtime.settings.settings import Settings
 from service.runtime.system import program_file
@@ -105,12 +105,34 @@ def _write_deployment(options: Options, output: Output) -> int:
 
 def _printed(options: Options) -> str | None:
     program = str(program_file() or _installed())
+    if options.systemd or options.systemd_backup or options.systemd_follow:
+        _warn_if_hidden(Path(program))
     if options.systemd:
-        return filled("docsmith.service", program=program)
+        return filled("docsmith.service", program=quoted(program, "$"))
     if options.systemd_backup or options.systemd_follow:
         data = DATA if options.data == Path("data") else options.data.resolve()
         return recipe("backup.sh" if options.systemd_backup else "docsmith-follow.service", program, data)
     return next((filled(name) for option, name in PRINTED.items() if getattr(options, option)), None)
+
+
+def _warn_if_hidden(program: Path) -> None:
+    """Warn when the unit's user could not read the program, or the Python and the packages that it runs with."""
+    if not program.is_absolute():
+        return
+    is_python = program_file() is None
+    behind = (Path(sys.executable), Path(sys.base_prefix), Path(__file__)) if is_python else ()
+    hidden = out_of_reach((program, *behind))
+    if hidden is None:
+        return
+    remedy = (
+        "python3 -m venv /opt/docsmith && /opt/docsmith/bin/pip install WHEEL, with a Python of the system"
+        if is_python
+        else f"install -m 755 {program} /usr/local/bin/docsmith"
+    )
+    warning(
+        f"This unit will not start: a service cannot read {hidden}. Install Docsmith where every user can read it, as "
+        f"root: {remedy}. Then run this again with that program."
+    )
 
 
 def _installed() -> Path | str:

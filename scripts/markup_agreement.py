@@ -56,7 +56,7 @@ class Reading(Struct, frozen=True):
 
 def by_agent(text: str, path: str, dialect: Dialect = PLAIN) -> Reading:
     page = Markdown(text, path=path, dialect=dialect)
-    links = (link.target for link in links_of(text, path, dialect) if not link.is_image)
+    links = (link.target for link in links_of(text, path, dialect) if not link.is_image and link.form == "link")
     headings = tuple(_words(without_comments(block.text)) for block in page.headings)
     code = tuple(_code(block.text) for block in page.blocks if block.kind in ("fence", "code"))
     blocks = {page.place_of(block) for block in page.blocks if block.kind in ("fence", "code")}

@@ -160,6 +160,14 @@ class Workspace(Tree):
         inner = self.folder(folder)
         return f"{inner}{path.removeprefix(folder)}" if is_under(f"{inner}/", docs) else path
 
+    def may_write(self, path: str) -> bool:
+        """Return whether a job may change a file, by its name."""
+        try:
+            self._writable(path)
+        except Refused:
+            return False
+        return True
+
     def _writable(self, path: str) -> str:
         path = self.checked(self._meant_to_write(path))
         if not self.is_documentation(path):

@@ -73,11 +73,27 @@ class DeadLink(Struct, frozen=True):
     """The suggestion is the only one that fits."""
 
 
+class NamedLink(Struct, frozen=True):
+    path: str
+    line: int
+    target: str
+
+
+class UnknownLinks(Struct, frozen=True):
+    """Links of which it is not known where they lead, for one reason."""
+
+    reason: str
+    count: int
+    links: tuple[NamedLink, ...] = ()
+    """The first of them."""
+
+
 class DeadLinks(Value, frozen=True, tag="dead-links"):
     count: int
     """Number of all of them."""
     links: tuple[DeadLink, ...] = ()
     """Those that are named."""
+    unknown: tuple[UnknownLinks, ...] = ()
 
 
 class ExternalLink(Struct, frozen=True):

@@ -53,7 +53,10 @@ async def test_builtin_editor_replaces_in_one_page():
 
 async def test_builtin_editor_fixes_links_and_leaves_code_alone():
     text = "`[a](/a/instal)`, not [b](/a/instal)\n\n    [a](/a/instal)\n\n```\n[b](/a/instal)\n```\n"
-    _, changed, _ = await job("fix broken links", files={"b.md": text, "a/install.md": "# Install\n"})
+    _, changed, _ = await job(
+        "fix broken links",
+        files={".vitepress/config.js": "export default {}\n", "b.md": text, "a/install.md": "# Install\n"},
+    )
     assert changed == {"b.md": text.replace(" [b](/a/instal)", " [b](/a/install)")}
 
 

@@ -10,6 +10,8 @@ from service.ports.docs_source import Source
 from tests.fakes.docs_source import FakeDocsSource
 
 SOURCE = Source("p1", "", "main", "", "local")
+GENERATOR = {".vitepress/config.js": "export default {}\n"}
+"""Of a generator whose rules of links are known: without one, an address that no page has may be another program's."""
 SITE = {
     "index.md": "# Home\n\n[Start](guides/start.md), [retry](/guides/start#retry), [lost](gone.md)\n",
     "guides/start.md": "---\ntitle: Start\n---\n\n# Start\n\n![A](images/a.png)\n\n## Retry\n\nSee [end](end.md).\n",
@@ -33,7 +35,7 @@ START = SITE["guides/start.md"]
     [
         ({"guides/end.md": "# End\n\nBetter words for [start](./start.md).\n"}, []),
         ({"index.md": SITE["index.md"] + "\n[end](/guides/end/)\n"}, []),
-        ({"index.md": SITE["index.md"] + "\n[no](/guides/no)\n"}, [("links", "index.md", 5)]),
+        ({"index.md": SITE["index.md"] + "\n[no](guides/no.md)\n"}, [("links", "index.md", 5)]),
         ({"index.md": SITE["index.md"] + "\n`[no](/guides/no)` and [away](https://example.com/x)\n"}, []),
         ({"index.md": SITE["index.md"] + "\n[anchor](#missing)\n"}, [("links", "index.md", 5)]),
         (
@@ -83,13 +85,14 @@ async def test_a_moved_page_is_suggested_to_those_that_link_to_it():
 
 async def test_broken_links_come_with_what_was_meant():
     files = {
+        **GENERATOR,
         "index.md": "[a](/guides/instal) [b](guides/install.md#requirement) [c](/old/install) [d](/x/nothing)\n",
         "guides/install.md": "# Install\n\n## Requirements\n",
         "guides/use.md": "# Use\n",
     }
     docs = FakeDocsSource(files)
     workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, {})
-    broken = {link.found: link for link in await Links(workspace).broken()}
+    broken = {link.found: link for link in (await Links(workspace).report()).broken}
     assert broken["(guides/install.md#requirement)"].suggestions[0] == "(guides/install.md#requirements)"
     assert broken["(guides/install.md#requirement)"].clear
     assert broken["(/guides/instal)"].suggestions[0] == "(/guides/install)"
@@ -132,9 +135,9 @@ Or `[guide](/instal)` in a line with [guide](/instal).
     ],
 )
 async def test_broken_links_are_distinguished_from_code(text, found):
-    docs = FakeDocsSource({"page.md": text, "install.md": "# Install\n"})
+    docs = FakeDocsSource({**GENERATOR, "page.md": text, "install.md": "# Install\n"})
     workspace = await Workspace.open(docs, SOURCE, (await docs.fetch(SOURCE)).base_commit, {})
-    broken = await Links(workspace).broken()
+    broken = (await Links(workspace).report()).broken
     assert [(link.line, link.found, link.suggestions) for link in broken] == found
 
 

@@ -89,8 +89,8 @@ async def test_jobs_do_not_see_each_others_changes():
     one.apply(await one.delete("docs/c.md"))
     assert not other.exists("docs/new.md")
     assert await other.write("docs/New.md", "# Another\n")
-    assert [link.path for link in await Links(other).broken()] == []
-    assert [link.path for link in await Links(one).broken()] == ["docs/a.md"]
+    assert [link.path for link in (await Links(other).report()).broken] == []
+    assert [link.path for link in (await Links(one).report()).broken] == ["docs/a.md"]
 
 
 async def searched(docs, known, source=SOURCE):

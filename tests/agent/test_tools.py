@@ -203,6 +203,7 @@ async def test_repositories_without_pages_are_calmly_answered(files):
 
 async def test_check_links_lists_what_is_broken_and_what_was_meant():
     files = {
+        ".vitepress/config.js": "export default {}\n",
         "a.md": "[x](guides/instal.md) and [y](nowhere)\n",
         "guides/instal-it.md": "# A\n",
         "guides/install.md": "# B\n",

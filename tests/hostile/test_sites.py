@@ -5,7 +5,8 @@ import json
 import pytest
 
 from service.agent.checks import navigation
-from service.retrieval.site.navigation import detect_layout, resolve_link
+from service.retrieval.site.links import resolve_link
+from service.retrieval.site.navigation import detect_layout
 from tests.fakes.sites import read_site
 from tests.hostile.growth import assert_linear, seconds
 

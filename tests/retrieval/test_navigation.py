@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.retrieval.site.navigation import Site, link_problem, resolve_link
+from service.retrieval.site.links import link_answer, resolve_link
+from service.retrieval.site.navigation import Site
 from tests.fakes.sites import read_site
 
 
@@ -335,25 +336,22 @@ def test_a_link_without_a_suffix_is_read_from_the_url_too():
 
 
 @pytest.mark.parametrize(
-    ("href", "problem"),
+    ("href", "state", "reason"),
     [
-        ("a", None),
-        ("a#whats-new", None),
-        ("a#what-s-new", None),
-        ("a#mine", None),
-        ("a#top", None),
-        ("https://example.com#x", None),
-        ("../images/x.png", None),
-        ("/static/elsewhere.pdf", None),
-        ("{{< ref x >}}", None),
-        ("a#gone", "guide/a.mdx has no heading 'gone'."),
-        ("gone#x", "No page is at 'gone'."),
-        ("/guide/gone.mdx", "No page is at '/guide/gone.mdx'."),
-        ("#gone", "guide/b.mdx has no heading 'gone'."),
+        ("a", "sound", ""),
+        ("https://example.com#x", "sound", ""),
+        ("../images/x.png", "sound", ""),
+        ("/static/elsewhere.pdf", "unknown", "the repository does not have the file"),
+        ("{{< ref x >}}", "unknown", "a program makes its target"),
+        ("gone", "unknown", "how the site reads links without a suffix is not known"),
+        ("gone.mdx#x", "broken", "no page is at gone.mdx"),
+        ("/guide/gone", "broken", "no page is at /guide/gone"),
+        ("/guide/gone.mdx", "broken", "no page is at /guide/gone.mdx"),
     ],
 )
-def test_problem_of_a_link_is_named(site, href, problem):
-    assert link_problem("guide/b.mdx", href, site) == problem
+def test_link_is_sound_broken_or_unknown(site, href, state, reason):
+    answer = link_answer("guide/b.mdx", href, site)
+    assert (answer.state, answer.reason) == (state, reason)
 
 
 SEGMENT = st.text(alphabet="ab.-_ %#?/é\\", max_size=12)
@@ -364,7 +362,7 @@ def test_no_link_raises(site, one, other):
     for href in (one, f"{one}/{other}", f"/{one}", f"../{one}#{other}"):
         target = resolve_link("guide/b.mdx", href, site)
         assert target is None or target in site.pages
-        link_problem("guide/b.mdx", href, site)
+        assert link_answer("guide/b.mdx", href, site).page == target
 
 
 NAMES = st.lists(

@@ -1,6 +1,7 @@
 """Sphinx sites: which files are pages, in which order, and where."""
 
-from service.retrieval.site.navigation import detect_layout, make_site, resolve_link
+from service.retrieval.site.links import resolve_link
+from service.retrieval.site.navigation import detect_layout, make_site
 from service.retrieval.site.pages import PageReader
 
 CONF = """\

@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from service.agent.checks.pages import markdown_of
 from service.markup import links as markup_links
+from service.markup.addresses import link_target
 from service.markup.dialects.dialect import PLAIN, Dialect
 from service.markup.front_matter import block_of, load_strings
 from service.markup.inline import InlineReader
 from service.markup.markdown import Markdown
+from service.markup.page_names import Form, may_name_pages, page_names
 from service.markup.pages import is_markdown
 
 MAX_LINKS_OF_A_PAGE = 5_000
@@ -37,6 +39,7 @@ class PageLink(Struct, frozen=True):
     after: str
     """The text around the target, which distinguishes it from longer targets, and from the same text in code."""
     is_image: bool = False
+    form: Form = "link"
 
     @property
     def found(self) -> str:
@@ -46,29 +49,48 @@ class PageLink(Struct, frozen=True):
     def with_target(self, target: str) -> str:
         return f"{self.before}{target}{self.after}"
 
+    def spelled(self, path: str) -> str:
+        """Return a path or address as a target that can stand here."""
+        if self.form != "link":
+            return path
+        return link_target(path, self.target, is_wrapped=self.before.endswith("<") and self.after == ">")
+
 
 def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLink]:
-    """Return the links and images that may lead to files of the site, in order."""
-    if "](" not in text and "]:" not in text and "=" not in text:
+    """Return the links and images that may lead to files of the site, and what else names one, in order."""
+    has_links = "](" in text or "]:" in text or "=" in text
+    if not has_links and not may_name_pages(text, path):
         return []
-    if path and not is_markdown(path):
+    page = markdown_of(text, path, dialect) if not path or is_markdown(path) else None
+    if not has_links:
+        found: Sequence[markup_links.Link] = ()
+    elif page is None:
         reader = InlineReader(text)
         reader.read_html(0, len(text))
-        found: Sequence[markup_links.Link] = markup_links.links_of(text, reader)
+        found = markup_links.links_of(text, reader)
     else:
-        found = markdown_of(text, path, dialect).links
+        found = page.links
     used = {link.start for link in found if link.kind == "reference"}
     own = [link for link in found if _is_its_place(link, used) and not _is_elsewhere(link.target)]
-    own.sort(key=lambda link: link.start)
+    defined = {link.start for link in own if link.kind == "definition"}
+    named: list[tuple[int, str, bool, Form]] = [(link.start, link.target, link.is_image, "link") for link in own]
+    known = {start for start, *_ in named}
+    others = page_names(text if page is None else page.text, path, dialect, page)
+    named += [
+        (one.start, one.target, False, one.form)
+        for one in others
+        if one.start not in known and _EXTERNAL.match(one.target) is None
+    ]
+    named.sort()
     links: list[PageLink] = []
     lines: list[tuple[int, int]] = []
     line, at = 1, 0
-    for link in own[:MAX_LINKS_OF_A_PAGE]:
-        end = link.start + len(link.target)
-        begin = text.rfind("\n", 0, link.start) + 1 if link.kind == "definition" else link.start - 1
+    for start, target, is_image, form in named[:MAX_LINKS_OF_A_PAGE]:
+        end = start + len(target)
+        begin = text.rfind("\n", 0, start) + 1 if start in defined else start - 1
         after = text[end : end + 1].rstrip("\r\n")
         line, at = line + text.count("\n", at, begin), begin
-        links.append(PageLink(link.target, line, text[begin : link.start], after, link.is_image))
+        links.append(PageLink(target, line, text[begin:start], after, is_image, form))
         lines.append((begin, end + len(after)))
     return _told_apart(text, links, lines)
 

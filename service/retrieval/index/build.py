@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from service import __version__
 from service.domain.sites import Skipped
 from service.markup.languages.detection import page_language
+from service.markup.links import is_external
 from service.ports.docs_source import LeftOut
 from service.retrieval.index.archive import Archive, Files, StoredFiles
 from service.retrieval.index.atomic_folder import building, is_whole, seal, share_files, sums_of
@@ -49,7 +50,6 @@ from service.retrieval.site.navigation import (
     Placed,
     SiteBuilder,
     detect_layout,
-    is_external,
     keeps_place,
     place_pages,
     placed,

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from service.domain.sites import Skipped
 from service.markup.languages.detection import known_language
+from service.markup.links import is_external
 from service.markup.prose import words_of
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
@@ -23,7 +24,7 @@ from service.retrieval.material.boilerplate import says_history
 from service.retrieval.readers.entries import decode_entries
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.search.words import PAGE_SHIFT, Audience
-from service.retrieval.site.navigation import Layout, Placed, Site, SitePage, is_external
+from service.retrieval.site.navigation import Layout, Placed, Site, SitePage
 from service.retrieval.site.translations import Copy, groups_of
 
 MAX_SECTIONS = 1 << PAGE_SHIFT

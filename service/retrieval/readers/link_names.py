@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from service.markup.pages import INDEX_NAMES, without_suffix
-from service.retrieval.site.navigation import Site, resolve_link
+from service.retrieval.site.links import link_answer
+from service.retrieval.site.navigation import Site
 
 MAX_LINK_WORDS = 2000
 """Characters of what other pages call one."""
@@ -22,7 +23,8 @@ class Links:
         """Return the page that a link leads to; None when it is none, or the same page."""
         place = "" if href.startswith("/") else path
         if (place, href) not in self._known:
-            self._known[place, href] = resolve_link(path, href, self._site) or self._by_tail(href)
+            answer = link_answer(path, href, self._site)
+            self._known[place, href] = answer.page or answer.meant or self._by_tail(href)
         found = self._known[place, href]
         return found if found != path else None
 

@@ -16,6 +16,7 @@ from service.retrieval.readers.sphinx.facts import NO_FACTS, SphinxFacts
 from service.retrieval.site.documents import DocumentSet
 from service.retrieval.site.generators.hugo.addresses import HugoRules
 from service.retrieval.site.ignore_files import IgnoreRules
+from service.retrieval.site.link_rules import UNKNOWN, LinkRules
 
 Kind = Literal[
     "mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "vitepress", "starlight", "nextra", "gitbook",
@@ -99,6 +100,8 @@ class Layout(Struct, frozen=True, dict=True):
     sphinx: SphinxFacts = NO_FACTS
     language_suffixes: tuple[str, ...] = ()
     """Languages that may follow the name of a page, as in ``page.de.md``."""
+    links: LinkRules = UNKNOWN
+    """How links are read."""
 
     @cached_property
     def content_paths(self) -> Mapping[tuple[str, str], str]:

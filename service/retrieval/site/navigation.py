@@ -1,23 +1,24 @@
-"""Which files are pages, where the site shows them, and what a link on one of them leads to.
+"""Which files are pages, and where the site shows them.
 
-``detect_layout`` finds the site's generator and answers by its rules; ``make_site`` places pages by them;
-``resolve_link`` and ``link_problem`` then answer for links. What a configuration does not say (a generator's base path,
-when it is not in the archive) the pages' own links decide.
+``detect_layout`` finds the site's generator and answers by its rules; ``make_site`` places pages by them; ``links``
+then answers for links. What a configuration does not say (a generator's base path, when it is not in the archive) the
+pages' own links decide.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from posixpath import dirname, normpath
+from posixpath import dirname
 from urllib.parse import unquote
 
 from msgspec import Struct
 
 from service.markup.front_matter import list_field, text_field
-from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, without_suffix
+from service.markup.pages import INDEX_NAMES
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.arrangement import arrange, depends_on_pages
 from service.retrieval.site.detection import detect_layout
 from service.retrieval.site.layout import MAX_CONFIG_BYTES, MAX_FACT, NUMBER, Kind, Layout, NavEntry, clean_url
+from service.retrieval.site.link_rules import UNKNOWN, LinkRules
 from service.retrieval.site.translations import copy_key, text_language
 
 __all__ = [  # with what those who read sites need of the modules below this one
@@ -29,13 +30,10 @@ __all__ = [  # with what those who read sites need of the modules below this one
     "SiteBuilder",
     "SitePage",
     "detect_layout",
-    "is_external",
     "keeps_place",
-    "link_problem",
     "make_site",
     "place_pages",
     "placed",
-    "resolve_link",
     "site_page",
 ]
 
@@ -75,6 +73,14 @@ class Site(Struct, frozen=True):
     """Every file that was given, pages or not."""
     missing: tuple[str, ...] = ()
     """Pages that the navigation names and that are not there, as it names them."""
+    root: str = ""
+    """The folder that addresses count from."""
+    rules: LinkRules = UNKNOWN
+    redirects: frozenset[str] = frozenset()
+    """The addresses in ``paths`` that the site's configuration, or its pages, lead on."""
+
+    def is_redirect(self, url: str) -> bool:
+        return _url_key(url) in self.redirects
 
     def path_of(self, url: str) -> str | None:
         return self.paths.get(_url_key(url))
@@ -187,11 +193,17 @@ class SiteBuilder:
                 paths.setdefault(address, each.path)
             redirects.extend(made.redirects)
         self.placements = Placements(self._layout, base, by_path)
+        led_on: set[str] = set()
         for source, destination in redirects:
-            target = paths.get(_url_key(destination.partition("#")[0]))
-            if target is not None:
-                paths.setdefault(_url_key(source), target)
-        return Site(self._layout.kind, self._layout.docs_folder, pages, paths, self._files, arrangement.missing)
+            target, key = paths.get(_url_key(destination.partition("#")[0])), _url_key(source)
+            if target is not None and key not in paths:
+                paths[key] = target
+                led_on.add(key)
+        layout = self._layout
+        return Site(
+            layout.kind, layout.docs_folder, pages, paths, self._files, arrangement.missing, layout.root, layout.links,
+            frozenset(led_on),
+        )  # fmt: skip
 
     def _known(self, base: str) -> Mapping[str, Placement]:
         """Return the places of pages before, where the same rules gave them."""
@@ -283,103 +295,3 @@ def _title_of(path: str) -> str:
 
 def _url_key(url: str) -> str:
     return clean_url(unquote(url.partition("#")[0].partition("?")[0])).casefold()
-
-
-# Links
-
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
-_INDEX_TAIL = re.compile(r"(?:^|/)(?:index|_index|readme)$", re.IGNORECASE)
-
-
-def is_external(href: str) -> bool:
-    """It leaves the site: another scheme or host."""
-    return _SCHEME.match(href.strip()) is not None
-
-
-def resolve_link(from_path: str, href: str, site: Site) -> str | None:
-    """The path of the page that a link on ``from_path`` leads to; None when it leads to none, or off the site.
-
-    Read as sites do: from the page's file (``../a/b.md``), from its URL (``../b``), from the site's root
-    (``/a/b``), with or without ``.md``, ``.mdx``, ``.html`` or a trailing slash. Query and anchor play no part; an
-    anchor alone is the page itself.
-    """
-    href = href.strip()
-    if is_external(href):
-        return None
-    target = unquote(href.partition("#")[0].partition("?")[0])
-    if not target:
-        return from_path if from_path in site.pages else None
-    for candidate in _as_files(from_path, target, site):
-        if candidate in site.pages:
-            return candidate
-    for url in _as_urls(from_path, target, site):
-        path = site.paths.get(_url_key(url))
-        if path is not None:
-            return path
-    return None
-
-
-def link_problem(from_path: str, href: str, site: Site) -> str | None:
-    """What is wrong with a link, as a sentence; None when it is sound or leads off the site.
-
-    Anchors are compared without punctuation, since generators differ there.
-    """
-    href = href.strip()
-    if is_external(href) or "{" in href or "<" in href:
-        return None
-    target, _, anchor = href.partition("#")
-    path = resolve_link(from_path, href, site)
-    if path is None:
-        return None if _is_asset(from_path, target, site) else f"No page is at {target!r}."
-    anchor = unquote(anchor)
-    if not anchor or anchor.casefold() in ("top", "_top") or anchor.startswith((":~:", "/", "!")):
-        return None
-    known = site.pages[path].anchors
-    if anchor in known or _loosely(anchor) in {_loosely(name) for name in known}:
-        return None
-    return f"{path} has no heading {anchor!r}."
-
-
-def _loosely(anchor: str) -> str:
-    return re.sub(r"[\W_]+", "", anchor.casefold())
-
-
-def _is_asset(from_path: str, target: str, site: Site) -> bool:
-    """A file that is no page; one with a suffix of its own may lie where the archive does not reach."""
-    suffix = target.rpartition("/")[2].partition("?")[0].rpartition(".")[2].lower()
-    if "." not in target.rpartition("/")[2] or f".{suffix}" in MARKDOWN_SUFFIXES:
-        return any(candidate in site.files for candidate in _as_files(from_path, target, site))
-    return suffix not in ("html", "htm")
-
-
-def _as_files(from_path: str, target: str, site: Site) -> Iterable[str]:
-    folders = ["", site.docs_folder] if target.startswith("/") else [dirname(from_path)]
-    if target.startswith("/"):
-        folders.append(dirname(site.docs_folder))
-    for folder in dict.fromkeys(folders):
-        joined = normpath(f"{folder}/{target.lstrip('/')}" if folder else target.lstrip("/"))
-        if joined.startswith("../") or joined == "..":
-            continue
-        joined = "" if joined == "." else joined
-        yield joined
-        for suffix in MARKDOWN_SUFFIXES:
-            yield joined + suffix
-        for suffix in MARKDOWN_SUFFIXES:
-            for name in ("index", "_index", "README", "readme"):
-                yield f"{joined}/{name}{suffix}" if joined else f"{name}{suffix}"
-
-
-def _as_urls(from_path: str, target: str, site: Site) -> Iterable[str]:
-    bare = without_suffix(target)
-    bare = _INDEX_TAIL.sub("", bare) or "/"
-    if target.startswith("/"):
-        yield target
-        yield bare
-        return
-    page = site.pages.get(from_path)
-    if page is None:
-        return
-    for base in (dirname(page.url), page.url):  # without and with a slash at the end of the page's own address
-        for each in (target, bare):
-            yield normpath(f"{base}/{each}")

@@ -1,7 +1,13 @@
 """Mend broken links for which one page clearly fits, and name the others."""
 
+from collections.abc import Sequence
+
 from service.adapters.builtin.editing.steps import MAX_EDITS, MAX_NAMED, Editing, Step, Steps, counted
-from service.adapters.builtin.editing.tool_results import dead_links, shown, times_replaced
+from service.adapters.builtin.editing.tool_results import dead_links, shown, times_replaced, unknown_links
+from service.domain.tool_values import UnknownLinks
+
+MAX_EXAMPLES = 3
+"""Links that are named for one reason why it is not known where they lead."""
 
 
 def mend_links(editing: Editing, name: str, *, folder: str = "") -> Steps:
@@ -12,6 +18,18 @@ def mend_links(editing: Editing, name: str, *, folder: str = "") -> Steps:
 def mend_broken_by_changes(editing: Editing, name: str) -> Steps:
     """Mend those that the job's changes broke. It is reported only where there are any."""
     yield from _mend(editing, name, changed=True, folder="")
+
+
+def _said_unknown(unknown: Sequence[UnknownLinks]) -> str:
+    """Return the links that were left alone because nothing proves that they are broken."""
+    lines = [
+        f"Left alone, because it is not known where they lead: {counted(sum(each.count for each in unknown), 'link')}."
+    ]
+    for each in unknown:
+        shown = ", ".join(f"`{link.target}` ({link.path}, line {link.line})" for link in each.links[:MAX_EXAMPLES])
+        more = f" and {each.count - MAX_EXAMPLES} more" if each.count > MAX_EXAMPLES else ""
+        lines.append(f"  - {each.reason}: {shown}{more}")
+    return "\n".join(lines)
 
 
 def _mend(editing: Editing, name: str, *, changed: bool, folder: str) -> Steps:
@@ -44,6 +62,8 @@ def _mend(editing: Editing, name: str, *, changed: bool, folder: str) -> Steps:
         editing.say(f"{name}: {fixed} in {counted(len(pages), 'page')}.")
     elif not changed:
         editing.say("No broken link has a clear replacement." if remaining else "No link is broken.")
+    if not changed and (others := unknown_links(found)):
+        editing.say(_said_unknown(others))
     if mendable:
         editing.say(f"One job fixes no more than these; {counted(remaining, 'broken link')} left: ask again.")
     elif remaining:

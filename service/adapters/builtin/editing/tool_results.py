@@ -1,6 +1,6 @@
 """The parts of tool results that the builtin editor reads: values, and never the words around them."""
 
-from service.domain.tool_values import DeadLink, DeadLinks, Declined, Found, Lines, Listed, Replaced
+from service.domain.tool_values import DeadLink, DeadLinks, Declined, Found, Lines, Listed, Replaced, UnknownLinks
 from service.ports.model import ToolMessage
 
 _READING = frozenset({"list", "search", "read", "replace", "check_links"})
@@ -29,6 +29,11 @@ def found_in(result: ToolMessage) -> tuple[tuple[str, ...], int]:
 def dead_links(result: ToolMessage) -> tuple[tuple[DeadLink, ...], int]:
     """Return the links that are named, and the number of all that are broken."""
     return (result.value.links, result.value.count) if isinstance(result.value, DeadLinks) else ((), 0)
+
+
+def unknown_links(result: ToolMessage) -> tuple[UnknownLinks, ...]:
+    """Return the links of which it is not known where they lead."""
+    return result.value.unknown if isinstance(result.value, DeadLinks) else ()
 
 
 def lines_in(result: ToolMessage) -> tuple[list[str], bool]:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from posixpath import dirname, relpath
+from typing import assert_never
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from service.agent.checks.links.site_view import (
 from service.agent.checks.markup import PageLink
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
 from service.markup.slugs import slug
+from service.retrieval.site.links import SOUND, LinkAnswer
 
 MAX_SUGGESTIONS = 3
 MAX_GUESSED = 300
@@ -51,6 +53,10 @@ class BrokenLink(Struct, frozen=True):
     """The target in the first suggestion."""
     lacks_anchor: bool = False
     """Its page exists; the heading does not."""
+    target: str = ""
+    """As written; empty for what is no link on a page."""
+    is_for_people: bool = False
+    """It is in a file that a job may not change, or in a form that is not written."""
 
 
 class SuspectLink(Struct, frozen=True):
@@ -62,6 +68,22 @@ class SuspectLink(Struct, frozen=True):
     """Where it leads now; None: nowhere."""
     meant: str | None = None
     """Where the page it led to before has gone."""
+    answer: LinkAnswer = SOUND
+    """Where it leads now; not of a link whose page has gone."""
+
+
+class UnknownLink(Struct, frozen=True):
+    """A link of which the site's rules do not say where it leads."""
+
+    path: str
+    line: int
+    target: str
+    reason: str
+
+
+class LinkReport(Struct, frozen=True):
+    broken: list[BrokenLink]
+    unknown: list[UnknownLink]
 
 
 def verdicts(
@@ -69,9 +91,11 @@ def verdicts(
     anchors: Mapping[str, Anchors],
     now: SiteView,
     renamed: Mapping[str, Mapping[str, str]],
-) -> list[BrokenLink]:
-    """Return those that are broken. ``renamed``: by page, anchors that went and those in their place."""
-    broken = []
+) -> LinkReport:
+    """Return those that are broken, and those whose anchor may come from elsewhere. ``renamed``: by page, anchors that
+    went and those in their place.
+    """
+    broken, unknown = list[BrokenLink](), list[UnknownLink]()
     left = MAX_GUESSED
     for suspect in suspects:
         anchor = suspect.link.target.partition("#")[2]
@@ -79,29 +103,39 @@ def verdicts(
             left -= suspect.meant is None
             broken.append(_without_page(suspect, now, guess=left >= 0))
         elif not (known := anchors.get(suspect.page, NO_ANCHORS)).has(anchor):
-            left -= 1
             new = renamed.get(suspect.page, {}).get(unquote(anchor))
             if new is not None:
                 broken.append(_renamed(suspect, anchor, new))
+            elif known.more:
+                unknown.append(UnknownLink(suspect.path, suspect.link.line, suspect.link.target, known.more))
             else:
+                left -= 1
                 broken.append(_without_anchor(suspect, anchor, known.names if left >= 0 else NO_ANCHORS.names))
-    return broken
+    return LinkReport(broken, unknown)
 
 
 def _without_page(suspect: SuspectLink, now: SiteView, *, guess: bool) -> BrokenLink:
-    target, hash_mark, anchor = suspect.link.target.partition("#")
+    link = suspect.link
+    target, hash_mark, anchor = link.target.partition("#")
     tail = hash_mark + anchor
-    reason = f"no page is at {target}"
+    reason = suspect.answer.reason or f"no page is at {target}"
+    prefers_file = False
     if suspect.meant is not None:
         pages, clear = ([suspect.meant], True) if suspect.meant in now.files else ([], False)
         reason = MOVED if pages else "the page it leads to is gone"
-    else:
+    elif suspect.answer.meant is not None:
+        pages, clear, prefers_file = [suspect.answer.meant], True, now.site.rules.reads_files
+    elif link.form == "link":
         pages, clear = _guesses(suspect.path, target, now) if guess else ([], False)
-    written = [each for page in pages if (each := _address(suspect.path, target, page, now)) is not None]
-    suggestions = tuple(suspect.link.with_target(each + tail) for each in written[:MAX_SUGGESTIONS])
+    else:
+        pages, clear = [], False
+    spelled = [_spelled(suspect.path, link, page, now, prefers_file=prefers_file) for page in pages]
+    written = [each for each in spelled if each is not None]
+    suggestions = tuple(link.with_target(each + tail) for each in written[:MAX_SUGGESTIONS])
     clear = clear and bool(written) and len(pages) == len(written)
     meant = written[0] + tail if written else ""
-    return BrokenLink(suspect.path, suspect.link.line, suspect.link.found, suggestions, clear, reason, meant)
+    given = "" if suspect.meant is not None else link.target
+    return BrokenLink(suspect.path, link.line, link.found, suggestions, clear, reason, meant, target=given)
 
 
 def _renamed(suspect: SuspectLink, anchor: str, new: str) -> BrokenLink:
@@ -218,35 +252,152 @@ def _shared(folders: Sequence[str], page: str, now: SiteView) -> int:
     return sum(folder in own for folder in set(folders))
 
 
-def _address(path: str, target: str, page: str, now: SiteView) -> str | None:
-    """Return how a link on ``path`` would name the page, written as the old target was; None when no way of writing
-    works.
-    """
-    if page not in now.site.pages:
-        return relpath(page, dirname(path) or ".") if not target.startswith("/") else f"/{page}"
-    url = now.site.pages[page].url
+def _spelled(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool = False) -> str | None:
+    """Return how a page names another one, written as the old target was; None when no way of writing works."""
+    target = link.target.partition("#")[0]
+    match link.form:
+        case "link":
+            return _address(path, link, page, now, prefers_file=prefers_file)
+        case "hugo":
+            options = _hugo_names(path, target, page, now)
+        case "post":
+            options = [without_suffix(page).rpartition("_posts/")[2]]
+        case "wiki":
+            options = _wiki_names(target, page)
+        case "liquid":
+            options = [_inside(page, folder) for folder in ("", now.layout.root) if _is_inside(page, folder)]
+        case "document":
+            inside = without_suffix(page)
+            near = relpath(inside, dirname(path) or ".")
+            options = [f"/{_inside(inside, now.layout.root)}"] if target.startswith("/") else [near]
+        case "include":
+            near = relpath(page, dirname(path) or ".")
+            lead = "./" if target.startswith("./") and not near.startswith("../") else ""
+            alias = "@site/" if target.startswith("@site/") else "@/" if target.startswith("@/") else "/"
+            folders = (
+                *now.layout.include_folders,
+                now.layout.root,
+                dirname(now.layout.root),
+                now.layout.docs_folder,
+                "",
+            )
+            inside_of = [_inside(page, folder) for folder in dict.fromkeys(folders) if _is_inside(page, folder)]
+            if target.startswith(("/", "@")):
+                options = [alias + each for each in inside_of]
+            else:
+                options = [lead + near, *inside_of] if now.leads_to(path, lead + near, "include").page else inside_of
+            if not is_page(target):
+                options = [without_suffix(each) for each in options]
+        case _:
+            assert_never(link.form)
+    return next((each for each in options if now.leads_to(path, each, link.form).page == page), None)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return not folder or path.startswith(f"{folder}/")
+
+
+def _inside(path: str, folder: str) -> str:
+    return path[len(folder) :].lstrip("/") if folder else path
+
+
+def _hugo_names(path: str, target: str, page: str, now: SiteView) -> list[str]:
+    rules = now.layout.hugo
+    at, own = (rules.content_page(each) if rules is not None else None for each in (page, path))
+    if at is None or own is None:
+        return []
+    suffix = re.search(r"(?:/_?index)?(?:\.md)?$", target)
+    file = page.rpartition("/")[2]
+    bare = "/".join((*at.folders, at.name) if at.name else at.folders)
+    tail = f".{file.rpartition('.')[2]}" if target.endswith(".md") else ""
+    if tail and file.rpartition(".")[0].partition(".")[0] in ("index", "_index"):
+        tail = f"/{file}"
+    full = f"{bare}{tail}"
+    beside = relpath(full, "/".join(own.folders) or ".")
+    slashed = "/" if suffix is not None and target.endswith("/") else ""
+    if target.startswith("/"):
+        return [f"/{full}{slashed}"]
+    if target.startswith((".", "..")):
+        lead = "./" if target.startswith("./") and not beside.startswith("../") else ""
+        return [f"{lead}{beside}{slashed}", f"/{full}{slashed}"]
+    if "/" in target.strip("/"):
+        return [f"{full}{slashed}", f"/{full}{slashed}"]
+    return [full.rpartition("/")[2] if not tail.startswith("/") else at.name, beside, f"/{full}"]
+
+
+def _wiki_names(target: str, page: str) -> list[str]:
+    """Return the name in words where the old one was, else as the file has it."""
+    stem = without_suffix(page)
+    name = stem if "/" in target else stem.rpartition("/")[2]
+    if " " not in target and (target == target.lower() or "-" in target):
+        return [name + target[len(without_suffix(target)) :], name]
+    words = re.sub(r"[-_]+", " ", name)
+    shown = (
+        words.title() if target == target.title() else words[:1].upper() + words[1:] if target[:1].isupper() else words
+    )
+    return [shown, name]
+
+
+def _address(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool) -> str | None:
+    """Return the target of a link to a page, in the style of the old one."""
+    target = link.target.partition("#")[0]
     bare, _, query = target.partition("?")
-    has_suffix = is_page(bare)
+    has_suffix = is_page(bare) and not bare.lower().endswith((".html", ".htm"))
+    is_html = bare.lower().endswith(".html")
     near = relpath(page, dirname(path) or ".")
     stem = without_suffix(near)
     stem = re.sub(r"(?:^|/)(?:index|_index|README|readme)$", "", stem) or "."
-    lead = "./" if bare.startswith("./") and not near.startswith("../") else ""
+    lead = "./" if bare.startswith("./") else ""
+    near, stem = (each if each.startswith("..") else lead + each for each in (near, stem))
     slashed = "/" if bare.endswith("/") else ""
-    own = now.site.pages.get(path)
-    options: list[str] = []
-    if bare.startswith("/"):
-        options += [f"/{page}", url] if has_suffix else [url.rstrip("/") + slashed or "/", url]
-    else:
-        options += [lead + near] if has_suffix else []
-        options += [lead + stem + slashed]
-        if own is not None:
-            options += [relpath(url, base) + slashed for base in (dirname(own.url), own.url) if base]
-        options += [near, url]
     tail = f"?{query}" if query else ""
+    if page not in now.site.pages:  # the site has it no longer, or not yet
+        return link.spelled(f"/{page}" if bare.startswith("/") else near if has_suffix else stem + slashed) + tail
+    url = now.site.pages[page].url
+    own = now.site.pages.get(path)
+    rules = now.site.rules
+    options: list[str] = [near] if prefers_file else []
+    if bare.startswith("/"):
+        prefixes = [each.prefix for each in rules.fallbacks if unquote(bare).startswith(f"{each.prefix}/")]
+        rest = [url.removeprefix(each.original_prefix) for each in rules.fallbacks if each.prefix in prefixes]
+        options += [f"{prefix}{inside}{slashed}" for prefix, inside in zip(prefixes, rest, strict=True)]
+        unprefixed = url.removeprefix(now.layout.link_prefix) if now.layout.link_prefix else url
+        addresses = [each for each in (unprefixed, url) if _same_lead(each, unquote(bare), now)] or [unprefixed, url]
+        bare_addresses = [re.sub(r"(?:/index)?\.html$", "", each) for each in addresses]
+        addresses = [f"{each}.html" for each in bare_addresses] if is_html else bare_addresses + addresses
+        files = [f"/{_inside(page, folder)}" for folder in (now.layout.root, "") if _is_inside(page, folder)]
+        if has_suffix:
+            options += [*(files if not _was_in_repository(bare, now) else files[::-1]), url]
+        else:
+            options += [each.rstrip("/") + slashed or "/" for each in addresses] + [url]
+    else:
+        by_address: list[str] = []
+        if own is not None:
+            bases = (own.url, dirname(own.url)) if rules.slash else (dirname(own.url), own.url)
+            goal = url if is_html else re.sub(r"(?:/index)?\.html$", "", url) or "/"
+            by_address = sorted((relpath(goal, base) + slashed for base in bases if base), key=len)
+            by_address = [each if each.startswith("../") else lead + each for each in by_address]
+        by_file = [f"{stem}.html" if is_html else stem + slashed]
+        options += [near] if has_suffix else []
+        options += by_address + by_file if rules.relative == "address" else by_file + by_address
+        options += [near, url]
     for option in options:
-        if now.leads_to(path, option)[0] == page:
-            return option + tail
+        written = link.spelled(option)
+        if now.leads_to(path, written).page == page:
+            return written + tail
     return None
+
+
+def _same_lead(address: str, old: str, now: SiteView) -> bool:
+    """Return whether an address has the site's prefix where the old one has it."""
+    prefix = now.layout.link_prefix
+    return not prefix or address.startswith(f"{prefix}/") == old.startswith(f"{prefix}/")
+
+
+def _was_in_repository(target: str, now: SiteView) -> bool:
+    """Return whether a target from the root is a path of the repository."""
+    root = now.layout.root
+    return bool(root) and unquote(target).startswith(f"/{root}/")
 
 
 def _word(name: str) -> str:

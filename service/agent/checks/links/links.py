@@ -4,14 +4,18 @@ Pages that may link to what a job removed are found by searching their text for 
 """
 
 import asyncio
+import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from posixpath import dirname, normpath
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
+
+from msgspec.structs import replace
 
 from service.agent.checks import navigation
 from service.agent.checks.links.base_site import base_site
-from service.agent.checks.links.guesses import MOVED, BrokenLink, SuspectLink, verdicts
+from service.agent.checks.links.guesses import MOVED, BrokenLink, LinkReport, SuspectLink, UnknownLink, verdicts
 from service.agent.checks.links.heading_renames import renamed_anchors
 from service.agent.checks.links.site_view import (
     NO_ANCHORS,
@@ -31,11 +35,16 @@ from service.agent.workspace import Workspace
 from service.markup.pages import INDEX_NAMES, is_markdown, is_page, without_suffix
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.detection import is_configuration
+from service.retrieval.site.layout import DEPENDENCY_FOLDERS
+from service.retrieval.site.links import SOUND, LinkAnswer
 from service.retrieval.site.navigation import Layout
+from service.retrieval.site.navigation_lines import navigation_file
 
 MAX_MOVED_COMPARED = 200
 MAX_NAVIGATION_FILES = 100
 MAX_NAMED_IN_VAIN = 5_000
+MAX_UNKNOWN = 2_000
+"""Links of which it is not known where they lead."""
 
 
 class _ChangedPage(NamedTuple):
@@ -61,15 +70,20 @@ class Links:
         self._broken: list[BrokenLink] | None = None
         self._broken_of: dict[str, str | None] = {}
 
-    async def broken(self) -> list[BrokenLink]:
-        """Every broken link of the site, in the order of path and line; the clear ones first."""
+    async def report(self) -> LinkReport:
+        """Every broken link of the site, in the order of path and line, the clear ones first; and those of which the
+        site's rules do not say where they lead.
+        """
         now = await self._view()
         suspects: list[SuspectLink] = []
-        async for texts in self._workspace.texts(await asyncio.to_thread(_pages, self._workspace, now.layout)):
-            suspects += await asyncio.to_thread(_suspects, texts, now)
-        broken = await self._reported(suspects, now)
-        broken += await self._navigation(now, changed_only=False)
-        return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
+        unknown: list[UnknownLink] = []
+        async for texts in self._workspace.texts(await asyncio.to_thread(_pages, self._workspace, now)):
+            found, others = await asyncio.to_thread(_suspects, texts, now)
+            suspects, unknown = suspects + found, unknown + others[: MAX_UNKNOWN - len(unknown)]
+        reported = await self._reported(suspects, now)
+        broken = reported.broken + await self._navigation(now, changed_only=False)
+        unknown = [*unknown, *reported.unknown][:MAX_UNKNOWN]
+        return LinkReport(_ordered(broken), sorted(unknown, key=lambda link: (link.path, link.line)))
 
     async def broken_by_changes(self) -> list[BrokenLink]:
         """Return those that were sound before the job's changes, and new ones. A tool and the gates ask for them."""
@@ -98,9 +112,9 @@ class Links:
                 suspects += await self._newly_broken(page, before, now, moved)
         suspects += await self._broken_elsewhere(pages, before, now, moved)
         renamed = await self._renamed_anchors(pages, came_from, now)
-        broken = await self._reported(suspects, now, renamed)
+        broken = (await self._reported(suspects, now, renamed)).broken
         broken += await self._navigation(now, changed_only=True, moved=moved)
-        return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
+        return _ordered(broken)
 
     # Views
 
@@ -201,20 +215,26 @@ class Links:
         """Return the broken links in a changed page itself."""
         path, old_path = changed.path, changed.old_path
         old_links = await asyncio.to_thread(links_of, changed.old_text, old_path, before.layout.dialect)
-        known = {link.target for link in old_links}
+        known = {(link.form, link.target) for link in old_links}
         was_at = _targets(old_links, old_path, before, moved)
         suspects = []
         for link in await asyncio.to_thread(links_of, changed.text, path, now.layout.dialect):
             target, _, anchor = link.target.partition("#")
-            page, sound = now.leads_to(path, without_query(target))
-            was, was_sound = before.leads_to(old_path, without_query(target)) if link.target in known else (None, True)
-            if not sound:
-                if was_sound and not link.is_image:
-                    suspects.append(SuspectLink(path, link, None, moved.get(was or "", was)))
+            answer = now.leads_to(path, without_query(target), link.form)
+            was = SOUND
+            if (link.form, link.target) in known:
+                was = before.leads_to(old_path, without_query(target), link.form)
+            page = answer.page
+            if _is_lost(was, page, now, moved):
+                if not link.is_image:
+                    suspects.append(SuspectLink(path, link, None, moved.get(was.page or "", was.page), answer))
             elif page is None:
                 old_file = _file(old_path, target)
-                if link.target in known and old_file in before.files and _file(path, target) not in now.files:
+                is_known = (link.form, link.target) in known
+                if is_known and old_file in before.files and _file(path, target) not in now.files:
                     suspects.append(SuspectLink(path, link, None, moved.get(old_file, old_file)))
+                elif answer.state == "broken" and was.state != "broken" and not link.is_image:
+                    suspects.append(SuspectLink(path, link, None, None, answer))
             elif is_checked(anchor) and not link.is_image:
                 led_to = was_at.get((page, anchor))
                 if led_to is None or (await self._anchors_of(led_to, base=True)).has(anchor):
@@ -226,6 +246,7 @@ class Links:
     ) -> list[SuspectLink]:
         """Return the links in unchanged pages whose targets the job removed."""
         affected = await asyncio.to_thread(_displaced, before, now)  # page to the anchors it lost
+        affected |= {path: frozenset() for path in before.files - now.files}
         for path in changed:
             if path in before.site.pages and path in now.site.pages:
                 lost = (await self._anchors_of(path, base=True)).loosely - (await self._anchors_of(path)).loosely
@@ -235,7 +256,7 @@ class Links:
             return []
         needles = _needles(affected, before)
         suspects: list[SuspectLink] = []
-        pages = await asyncio.to_thread(_pages, self._workspace, before.layout)
+        pages = await asyncio.to_thread(_readable_pages, self._workspace)
         async for texts in self._workspace.texts([path for path in pages if path not in changed]):
             suspects += await asyncio.to_thread(_links_to, texts, affected, needles, before, now, moved)
         return suspects
@@ -254,20 +275,37 @@ class Links:
 
     async def _reported(
         self, suspects: Sequence[SuspectLink], now: SiteView, renamed: Mapping[str, Mapping[str, str]] | None = None
-    ) -> list[BrokenLink]:
+    ) -> LinkReport:
         asked = sorted({suspect.page for suspect in suspects if suspect.page is not None})
         anchors: dict[str, Anchors] = {}
         async for texts in self._workspace.texts(asked):
             anchors.update(await asyncio.to_thread(self._parsed_anchors, texts))
-        broken = await asyncio.to_thread(verdicts, suspects, anchors, now, renamed or {})
-        return [await self._sure_of_anchor(link, now) for link in broken]
+        found = await asyncio.to_thread(verdicts, suspects, anchors, now, renamed or {})
+        broken, unknown = list[BrokenLink](), found.unknown
+        for link in found.broken:
+            reason = await self._why_unknown(link)
+            if reason:
+                unknown.append(UnknownLink(link.path, link.line, link.found, reason))
+                continue
+            sure = await self._sure_of_anchor(link, now)
+            may_change = self._workspace.may_write(link.path)
+            broken.append(sure if may_change else replace(sure, clear=False, is_for_people=True))
+        return LinkReport(broken, unknown)
+
+    async def _why_unknown(self, link: BrokenLink) -> str:
+        """Return why a link that seems to lead nowhere may lead to something that is not here."""
+        if link.lacks_anchor or not link.target:
+            return ""
+        if await self._workspace.is_left_out(_file(link.path, link.target.partition("#")[0])):
+            return "a symbolic link or a submodule is on the way to it, which is not followed"
+        return ""
 
     async def _sure_of_anchor(self, link: BrokenLink, now: SiteView) -> BrokenLink:
         """A clear suggestion whose anchor its page lacks is not clear."""
         target, _, anchor = link.meant.partition("#")
         if not link.clear or not anchor or link.reason == MOVED:
             return link
-        page, _ = now.leads_to(link.path, without_query(target))
+        page = now.leads_to(link.path, without_query(target)).page
         if page is None or (await self._anchors_of(page)).has(anchor):
             return link
         shorter = link.suggestions[0].replace(f"#{anchor}", "", 1) if target else link.suggestions[0]
@@ -286,8 +324,22 @@ class Links:
 # Run in threads: functions of values
 
 
-def _pages(workspace: Workspace, layout: Layout) -> list[str]:
-    return [path for path in workspace.pages() if layout.is_page(path)]
+def _ordered(broken: Iterable[BrokenLink]) -> list[BrokenLink]:
+    return sorted(broken, key=lambda link: (not link.clear, link.path, link.line))
+
+
+def _pages(workspace: Workspace, now: SiteView) -> list[str]:
+    """Return the pages of the site, and the list that names them where that is a page, too."""
+    layout = now.layout
+    listing = navigation_file(layout, now.files)
+    listed = listing.file if listing is not None and is_markdown(listing.file) else ""
+    return [path for path in workspace.pages() if layout.is_page(path) or path == listed]
+
+
+def _readable_pages(workspace: Workspace) -> list[str]:
+    """Return every page of the repository, those outside of the site included: a README, a draft, a part."""
+    folders = DEPENDENCY_FOLDERS
+    return [path for path in workspace.readable_paths() if is_page(path) and folders.isdisjoint(path.split("/"))]
 
 
 def _navigation_files(workspace: Workspace) -> list[str]:
@@ -297,18 +349,30 @@ def _navigation_files(workspace: Workspace) -> list[str]:
     return sorted(files, key=lambda path: (path not in changes, path.count("/"), path))[:MAX_NAVIGATION_FILES]
 
 
-def _suspects(texts: Mapping[str, str], now: SiteView) -> list[SuspectLink]:
-    """Links of these pages that lead nowhere, or whose anchor must be looked at."""
-    found = []
+def _suspects(texts: Mapping[str, str], now: SiteView) -> tuple[list[SuspectLink], list[UnknownLink]]:
+    """Return the links of these pages that lead nowhere, or whose anchor must be looked at; and those of which it is
+    not known where they lead.
+    """
+    found, unknown = list[SuspectLink](), list[UnknownLink]()
     for path, text in texts.items():
         for link in links_of(text, path, now.layout.dialect):
             if link.is_image:
                 continue
             target, _, anchor = link.target.partition("#")
-            page, sound = now.leads_to(path, without_query(target))
-            if not sound or (page is not None and is_checked(anchor)):
-                found.append(SuspectLink(path, link, page))
-    return found
+            answer = now.leads_to(path, without_query(target), link.form)
+            if answer.state == "broken" or (answer.page is not None and is_checked(anchor)):
+                found.append(SuspectLink(path, link, answer.page, None, answer))
+            elif answer.state == "unknown":
+                unknown.append(UnknownLink(path, link.line, link.target, answer.reason))
+    return found, unknown
+
+
+def _is_lost(was: LinkAnswer, page: str | None, now: SiteView, moved: Mapping[str, str]) -> bool:
+    """Return whether a link led to a page that is still there, perhaps under another name, and does so no longer."""
+    if was.page is None:
+        return False
+    wanted = moved.get(was.page, was.page)
+    return page != wanted and (page is None or wanted in now.files)
 
 
 def _targets(
@@ -318,7 +382,7 @@ def _targets(
     found: dict[tuple[str, str], str] = {}
     for link in links:
         target, _, anchor = link.target.partition("#")
-        page, _ = before.leads_to(path, without_query(target))
+        page = before.leads_to(path, without_query(target), link.form).page
         if page is not None:
             found[moved.get(page, page), anchor] = page
     return found
@@ -340,14 +404,17 @@ def _links_to(
                 continue
         for link in links_of(text, path, now.layout.dialect):
             target, _, anchor = link.target.partition("#")
-            led_to, _ = before.leads_to(path, without_query(target))
+            was = before.leads_to(path, without_query(target), link.form)
+            led_to = was.page if was.page is not None or link.form != "link" else _file(path, target)
             if led_to is None or led_to not in affected:
                 continue
-            page, sound = now.leads_to(path, without_query(target))
-            if not sound:
-                found.append(SuspectLink(path, link, None, moved.get(led_to, led_to)))
-            elif page is not None and loosely(unquote(anchor)) in affected[led_to]:
-                found.append(SuspectLink(path, link, page))
+            if target.startswith("/") and before.site.is_redirect(target) and led_to in moved:
+                continue  # the redirect is what has to change
+            answer = now.leads_to(path, without_query(target), link.form)
+            if (was.page is None and led_to not in now.files) or _is_lost(was, answer.page, now, moved):
+                found.append(SuspectLink(path, link, None, moved.get(led_to, led_to), answer))
+            elif answer.page is not None and loosely(unquote(anchor)) in affected[led_to]:
+                found.append(SuspectLink(path, link, answer.page))
     return found
 
 
@@ -375,8 +442,15 @@ def _needles(affected: Iterable[str], before: SiteView) -> list[str] | None:
             parts = [part for part in address.lower().split("/") if part and part not in INDEX_NAMES]
             if not parts:
                 return None
-            needles.add(parts[-1])
+            needles |= _spellings(parts[-1])
     return sorted(needles) if len(needles) <= 40 else None
+
+
+def _spellings(name: str) -> set[str]:
+    """Return a name as links have it: as it is, and percent-encoded; of several words the longest, which all have."""
+    words = [word for word in re.split(r"[\s_-]+", name) if word]
+    alone = max(words, key=len) if words else name
+    return {alone, quote(alone, safe="").lower(), quote(unicodedata.normalize("NFC", alone), safe="").lower()}
 
 
 def _most_alike(text: str, candidates: Mapping[str, str]) -> list[str]:

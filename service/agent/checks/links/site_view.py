@@ -19,14 +19,24 @@ from service.domain.sites import Skipped
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import split_front_matter, text_field
 from service.markup.markdown import Markdown
+from service.markup.page_names import Form
 from service.retrieval.readers.markdown import Link, ParsedPage
-from service.retrieval.site.navigation import Layout, Placements, Site, SiteBuilder, link_problem, resolve_link
+from service.retrieval.site.links import LinkAnswer, name_answer
+from service.retrieval.site.navigation import Layout, Placements, Site, SiteBuilder
 
 PAGE_BYTES = 1_500
 """Memory of what is kept of one page, without its front matter."""
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
 _TOP_HEADING = re.compile(r"^ {0,3}#\s", re.MULTILINE)
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
+
+_MAKES_ANCHORS = re.compile(
+    r"<[A-Z][\w.]{0,100}[\s/>]|\{\{[<%](?!\s*/)|^:::[ \t]+[A-Za-z_][\w.]*+[ \t]*$"
+    r"|\{%(?!-?\s*(?:content-ref|endcontent-ref|hint|endhint))"
+    r"|^[ \t]*\.\.[ \t]+(?:auto|_)",
+    re.MULTILINE,
+)
+"""Components, shortcodes and directives: what they show is not in the text of the page."""
 
 
 class PageNames(Struct, frozen=True):
@@ -48,17 +58,14 @@ class SiteView(Struct):
     placements: Placements | None
     names: "PageNames | None" = None
     """Made when first asked for."""
-    resolved: dict[tuple[str, str], tuple[str | None, bool]] = {}
+    resolved: dict[tuple[Form, str, str], LinkAnswer] = {}
 
-    def leads_to(self, path: str, target: str) -> tuple[str | None, bool]:
-        """The page, and whether the link is sound as far as its page goes. ``target`` has no anchor."""
-        if target in ("", "/"):  # the site's front page may be made by its theme
-            return (path, True) if not target and path in self.site.pages else (None, True)
-        key = ("" if target.startswith("/") else path, target)
+    def leads_to(self, path: str, target: str, form: Form = "link") -> LinkAnswer:
+        """Return where a link leads as far as its page goes. ``target`` has no anchor."""
+        key = (form, "" if target.startswith("/") and form == "link" else path, target)
         known = self.resolved.get(key)
         if known is None:
-            page = resolve_link(path, target, self.site)
-            known = self.resolved[key] = (page, page is not None or link_problem(path, target, self.site) is None)
+            known = self.resolved[key] = name_answer(form, path, target, self.site, self.layout)
         return known
 
 
@@ -87,6 +94,8 @@ class Anchors(Struct, frozen=True):
     loosely: frozenset[str]
     """Those without punctuation and case, in which generators differ; and what some generators make anchors of too:
     headings with the tags in them, terms of definition lists."""
+    more: str = ""
+    """Why the page may have others that are not in its own text; empty where it has not."""
 
     def has(self, anchor: str) -> bool:
         if not is_checked(anchor) or anchor in self.names:
@@ -163,7 +172,19 @@ def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:
         return NO_ANCHORS
     prose = markdown_of(text, path, layout.dialect).prose
     others = (*_RAW_HEADING.findall(prose), *_TERM.findall(prose)) if "\n" in prose else ()
-    return Anchors(page.anchors, frozenset(loosely(each) for each in (*page.anchors, *others)))
+    loose = frozenset(loosely(each) for each in (*page.anchors, *others))
+    return Anchors(page.anchors, loose, _more_anchors(path, text, prose, layout))
+
+
+def _more_anchors(path: str, text: str, prose: str, layout: Layout) -> str:
+    """Return why a page may have anchors that are not in its own text."""
+    if not layout.links.has_all_anchors:
+        return "the page may have anchors that the build makes"
+    if any(link.form == "include" for link in links_of(text, path, layout.dialect)):
+        return "the page shows other files, which may have the anchor"
+    if _MAKES_ANCHORS.search(prose) is not None:
+        return "the page has components that may have the anchor"
+    return ""
 
 
 def differ_in_words_only(path: str, old: str, new: str, dialect: Dialect) -> bool:

@@ -3,7 +3,8 @@
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from posixpath import dirname, normpath
 
 from msgspec.structs import replace
@@ -11,9 +12,10 @@ from msgspec.structs import replace
 from service.markup.dialects.dialect import Dialect
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, join_path, read_text
+from service.retrieval.site.link_rules import LinkRules
 
-MAX_REFERENCES = 100
-"""Files that the navigation is split into."""
+MAX_REFERENCES, MAX_NODES = 100, 200_000
+"""Files that the navigation is split into, and parts of it."""
 _HIDDEN, _UNSEARCHED = "The navigation hides it.", "The navigation keeps it out of search."
 _SHOWN = "shown"
 """Stands for pages that the navigation hides and search finds."""
@@ -39,6 +41,7 @@ def mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) -
     for rule in rules if isinstance(rules, list) else ():
         if isinstance(rule, dict) and isinstance(rule.get("source"), str) and isinstance(rule.get("destination"), str):
             redirects[rule["source"]] = rule["destination"]
+    patterns = tuple((source, goal) for source, goal in redirects.items() if re.search(r":\w|\*", source))
     seo = settings.get("seo")
     every = isinstance(seo, dict) and seo.get("indexing") == "all"
     file = join_path(root, ".mintignore")
@@ -47,7 +50,32 @@ def mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) -
         "mintlify", docs_folder, root, Dialect(mdx=True), ("",), navigation.entries, redirects, ignored,
         missing_entries=tuple(navigation.missing)[:MAX_FACT],
         hidden_pages={path: why for path, why in navigation.hidden.items() if why == _UNSEARCHED or not every},
+        links=LinkRules(
+            has_all_addresses=True, knows_root=True, made=tuple(_endpoints(settings.get("navigation"))),
+            patterns=patterns, served=(root,),
+        ),
     )  # fmt: skip
+
+
+def _endpoints(navigation: object) -> Iterator[tuple[str, str]]:
+    """Yield where the pages of endpoints begin that are made of descriptions: in the folder that is named, else in
+    ``api-reference`` (mintlify.com/docs/api-playground/openapi-setup).
+    """
+    stack = [navigation]
+    for _ in range(MAX_NODES):
+        if not stack:
+            return
+        node = stack.pop()
+        if isinstance(node, list):
+            stack += node
+        elif isinstance(node, dict):
+            for key in ("openapi", "asyncapi"):
+                described = node.get(key)
+                folder = described.get("directory") if isinstance(described, dict) else node.get("directory")
+                if described:
+                    beginning = folder if isinstance(folder, str) and folder.strip("/") else "api-reference"
+                    yield f"/{beginning.strip('/')}", "a description of an API makes it"
+            stack += [node[key] for key in _NAVIGATION_KEYS if key in node]
 
 
 class _Navigation:
@@ -66,7 +94,7 @@ class _Navigation:
     def add(self, config: str, navigation: object) -> None:
         stack: list[tuple[str, object, NavEntry, str]] = [(config, navigation, NavEntry(0), "")]
         hidden: dict[str, str] = {}
-        for _ in range(200_000):
+        for _ in range(MAX_NODES):
             if not stack:
                 break
             file, node, told, why = stack.pop()

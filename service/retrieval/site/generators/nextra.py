@@ -26,6 +26,7 @@ from service.retrieval.site.layout import (
     read_text,
     within,
 )
+from service.retrieval.site.link_rules import LinkRules
 from service.retrieval.site.settings import text_setting
 
 MAX_META, MAX_LANGUAGES, MAX_DEPTH = 2_000, 200, 40
@@ -88,6 +89,7 @@ def nextra(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         ignored=ignore_rules(("_*", "404.*", "500.*"), file=config), mounts=tuple(mounts), default_language=default,
         moved=moved, link_prefix=base, language_suffixes=() if in_folders else tuple(languages),
         missing_entries=tuple(tree.missing[:MAX_FACT]),
+        links=LinkRules(reads_files=True, served=(join_path(root, "public"),)),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from service.markup.front_matter import FrontMatter
 from service.retrieval.site.documents import DocumentSet, SidebarItem
 from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, clean_url, join_path, read_text, within
+from service.retrieval.site.link_rules import Fallback, LinkRules
 from service.retrieval.site.settings import text_setting
 
 MAX_LANGUAGES, MAX_DEPTH, MAX_ITEMS = 200, 40, 20_000
@@ -60,8 +61,50 @@ def starlight(config: str, files: frozenset[str], read: Read, docs_folder: str) 
         "starlight", docs_folder, folder, Dialect(), (base,),
         mounts=tuple((each.folder, each.prefix, "", each.language) for each in (*sets, main)),
         default_language=main.language or next((each.language for each in sets if each.prefix.endswith(default)), ""),
-        documents=(*sets, main), link_prefix=base,
+        documents=(*sets, main), links=_link_rules(settings, options, config, sets, main, files, read),
+        redirects=dict(_redirects(settings, base)),
     )  # fmt: skip
+
+
+_PLAIN_INTEGRATIONS = re.compile(
+    r"astro/|node:|\.|(?:fs|path|url|vite)$|@astrojs/(?:starlight|sitemap|mdx|react|preact|vue|svelte|solid-js|alpinejs|partytown|tailwind|markdoc|check|db|node|"
+    r"ts-plugin|lit)(?:/|$)"
+)
+"""Modules that make no addresses; others may."""
+_IMPORTED = re.compile(r"^import\b[^'\"\n]*['\"]([^'\"\n]{1,200})['\"]", re.MULTILINE)
+_ROUTE = re.compile(r"\.(?:astro|mdx?|html|[jt]s)$")
+
+
+def _link_rules(
+    settings: Mapping[str, object], options: Mapping[str, object], config: str, sets: list[DocumentSet],
+    main: DocumentSet, files: frozenset[str], read: Read,
+) -> LinkRules:  # fmt: skip
+    """Return how links are read: as browsers do, from addresses with a slash at the end, under the ``base`` of the site
+    (docs.astro.build/en/reference/configuration-reference/#base). A page that a translation lacks is shown in the
+    language of the site (starlight.astro.build/guides/i18n/#fallback-content).
+    """
+    base, top = main.prefix, join_path(dirname(config), normpath(text_setting(settings, "srcDir") or "src"))
+    routes = [name[len(top) + 6 :] for name in files if within(name, f"{top}/pages") and _ROUTE.search(name)]
+    is_open = any("[" in name for name in routes) or not settings or bool(options.get("plugins"))
+    is_open = is_open or not all(map(_PLAIN_INTEGRATIONS.match, _IMPORTED.findall(read_text(read, config))))
+    return LinkRules(
+        relative="address", slash=True, has_all_addresses=not is_open, knows_root=True, base=base,
+        programs=frozenset(map(_route_address, routes)),
+        served=(join_path(dirname(config), "public"),),
+        fallbacks=tuple(Fallback(each.folder, each.prefix, main.folder, main.prefix) for each in sets),
+    )  # fmt: skip
+
+
+def _route_address(name: str) -> str:
+    return clean_url(re.sub(r"(?:^|/)index$", "", name.rpartition(".")[0])).rstrip("/")
+
+
+def _redirects(settings: Mapping[str, object], base: str) -> Iterator[tuple[str, str]]:
+    rules = settings.get("redirects")
+    for source, target in list(rules.items())[:MAX_ITEMS] if isinstance(rules, dict) else ():
+        goal = target.get("destination") if isinstance(target, dict) else target
+        if isinstance(goal, str):
+            yield base + source, goal
 
 
 def _in_language(own: DocumentSet, language: str) -> DocumentSet:

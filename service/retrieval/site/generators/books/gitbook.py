@@ -10,9 +10,12 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.retrieval.site.generators.books.summary import Summary, links_in
 from service.retrieval.site.layout import LANGUAGE, Layout, Mount, Read, join_path, read_text
+from service.retrieval.site.link_rules import LinkRules
 from service.retrieval.site.settings import text_setting
 
 MAX_LANGUAGES, MAX_REDIRECTS = 200, 5_000
+_LINKS = LinkRules(relative="file", reads_files=True)
+"""Links count from the file; where the site begins on its host is not in the repository."""
 
 
 def gitbook(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
@@ -36,7 +39,7 @@ def gitbook(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     return Layout(
         "gitbook", docs_folder, root, Dialect(), ("",), named.entries, redirects=_redirects(settings),
         mounts=tuple(_mounts(languages, root)), html_suffix=is_older, missing_entries=tuple(named.missing),
-        hidden_pages=named.hidden(root) if is_listed else {},
+        hidden_pages=named.hidden(root) if is_listed else {}, links=_LINKS,
     )  # fmt: skip
 
 
@@ -50,8 +53,10 @@ def gitbook_by_summary(files: frozenset[str], read: Read, docs_folder: str) -> L
     if len(named.entries) < 2 or len(named.missing) > len(named.entries):
         return None
     named.add_home(join_path(docs_folder, "README.md"), "")
-    return Layout("gitbook", docs_folder, docs_folder, Dialect(), ("",), named.entries,
-                  missing_entries=tuple(named.missing), hidden_pages=named.hidden(docs_folder))  # fmt: skip
+    return Layout(
+        "gitbook", docs_folder, docs_folder, Dialect(), ("",), named.entries, missing_entries=tuple(named.missing),
+        hidden_pages=named.hidden(docs_folder), links=_LINKS,
+    )  # fmt: skip
 
 
 def _settings(text: str, *, is_json: bool) -> Mapping[str, object]:

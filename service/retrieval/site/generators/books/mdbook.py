@@ -11,6 +11,7 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_toml
 from service.retrieval.site.generators.books.summary import Summary
 from service.retrieval.site.layout import Layout, Read, clean_url, join_path, read_text
+from service.retrieval.site.link_rules import LinkRules
 from service.retrieval.site.settings import text_setting
 
 
@@ -33,7 +34,7 @@ def mdbook(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     layout = Layout(
         "mdbook", docs_folder, root, Dialect(book=True), (base,), named.entries, html_suffix=True,
         default_language=text_setting(book, "language"), missing_entries=tuple(named.missing), link_prefix=base,
-        hidden_pages=named.hidden(root),
+        hidden_pages=named.hidden(root), links=LinkRules(slash=False, reads_files=True),
     )  # fmt: skip
     if not pages:
         return layout

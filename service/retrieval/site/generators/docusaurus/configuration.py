@@ -19,6 +19,7 @@ from service.retrieval.site.generators.docusaurus.sidebars import sidebars_of
 from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
 from service.retrieval.site.javascript.script import exported
 from service.retrieval.site.layout import MAX_FACT, Layout, Read, clean_url, join_path, read_text, within
+from service.retrieval.site.link_rules import Fallback, LinkRules
 from service.retrieval.site.settings import text_setting
 
 MAX_INSTANCES, MAX_VERSIONS, MAX_LANGUAGES, MAX_CATEGORIES, MAX_RULES = 50, 200, 200, 5_000, 100
@@ -77,7 +78,94 @@ def docusaurus(config: str, files: frozenset[str], read: Read, docs_folder: str)
         mounts=tuple((each.folder, each.prefix, each.version, each.language) for each in sets),
         default_language=next((each.name for each in languages if each.is_default), ""),
         documents=tuple(sets), link_prefix=base, include_folders=(root,),
+        links=_link_rules(site, settings, sets, is_read=bool(settings)),
     )  # fmt: skip
+
+
+_PLAIN_PLUGINS = re.compile(
+    r"(?:^|[/@])(?:docusaurus-)?(?:plugin|theme|preset)?-?(?:content-docs|content-blog|content-pages|client-redirects|ideal-image|sitemap|"
+    r"google-[\w-]+|debug|pwa|svgr|css-cascade-layers|vercel-analytics|classic|mermaid|live-codeblock|search-algolia|"
+    r"lunr|sass|image-zoom|search-local|easyops-cn/docusaurus-search-local|docusaurus-lunr-search|rsdoctor|faster)$"
+)
+"""Plugins, presets and themes that make no addresses but those that are known."""
+_PROGRAM = re.compile(r"\.(?:jsx?|tsx?)$")
+_TEST = re.compile(r"(?:^|/)(?:_[^/]*|__tests__/.*|[^/]*\.(?:test|spec)\.[jt]sx?)$")
+
+
+def _link_rules(site: _Site, settings: Options, sets: list[DocumentSet], *, is_read: bool) -> LinkRules:
+    """Return how links are read: a link to a file leads to its page, all others are addresses, which count from that of
+    the page, with or without a slash as ``trailingSlash`` says (packages/docusaurus-utils/src/markdownLinks.ts,
+    packages/docusaurus/src/server/brokenLinks.ts).
+    """
+    slash = settings.get("trailingSlash")
+    blogs = [*_blogs(site, settings)]
+    made = [*blogs]
+    for each in sets:
+        if each.style == "docusaurus" and each.prefix != "\0":
+            made += [(f"{each.prefix}/tags", "the tags of the documents make it"),
+                     (f"{each.prefix}/category", "a category of the sidebar makes it")]  # fmt: skip
+    prefixes = {each.folder: each.prefix for each in sets}
+    return LinkRules(
+        relative="address", slash=slash if isinstance(slash, bool) else None, knows_root=True, reads_files=True,
+        has_all_addresses=is_read and _has_plain_plugins(settings), has_all_files=is_read,
+        made=tuple(made), made_files=tuple((folder, reason) for folder, reason in _blog_folders(site, settings)),
+        programs=frozenset(_programs(site, sets)), served=(join_path(site.root, "static"),),
+        fallbacks=tuple(
+            Fallback(each.folder, each.prefix, each.original, prefixes[each.original])
+            for each in sets
+            if each.original and each.original in prefixes and "\0" not in (each.prefix, prefixes[each.original])
+        ),
+    )  # fmt: skip
+
+
+def _has_plain_plugins(settings: Options) -> bool:
+    for key in ("plugins", "presets", "themes"):
+        listed = settings.get(key)
+        for one in listed if isinstance(listed, list) else ():
+            name = _configured(one)[0]
+            if not name or not _PLAIN_PLUGINS.search(name):
+                return False
+    return True
+
+
+def _blog_options(settings: Options) -> Iterator[Options]:
+    presets, plugins = settings.get("presets"), settings.get("plugins")
+    for preset in presets if isinstance(presets, list) else ():
+        blog = _configured(preset)[1].get("blog")
+        if blog is not False:
+            yield blog if isinstance(blog, dict) else {}
+    for plugin in plugins if isinstance(plugins, list) else ():
+        name, options = _configured(plugin)
+        if "content-blog" in name:
+            yield options
+
+
+def _blogs(site: _Site, settings: Options) -> Iterator[tuple[str, str]]:
+    """Yield where the addresses of each blog begin, in each language."""
+    for options in _blog_options(settings):
+        given = options.get("routeBasePath")
+        route = clean_url(given if isinstance(given, str) else "blog").rstrip("/")
+        for base in dict.fromkeys((site.base, *(language.base for language in site.languages))):
+            yield f"{base}{route}", "the blog makes its addresses"
+
+
+def _blog_folders(site: _Site, settings: Options) -> Iterator[tuple[str, str]]:
+    for options in _blog_options(settings):
+        folder = _below(site.root, text_setting(options, "path") or "blog")
+        if folder:
+            yield folder, "it is in the blog"
+
+
+def _programs(site: _Site, sets: list[DocumentSet]) -> Iterator[str]:
+    """Yield the addresses of the pages that are programs."""
+    for each in sets:
+        if each.style != "files" or "\0" in each.prefix:
+            continue
+        for name in site.files:
+            inside = name[len(each.folder) + 1 :]
+            if name.startswith(f"{each.folder}/") and _PROGRAM.search(inside) and not _TEST.search(inside):
+                stem = re.sub(r"(?:^|/)index$", "", inside.rpartition(".")[0])
+                yield clean_url(f"{each.prefix}/{stem}").rstrip("/")
 
 
 def _strings(value: object) -> list[str]:

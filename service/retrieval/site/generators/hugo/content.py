@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
-from posixpath import normpath
+from posixpath import dirname, normpath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,13 +35,17 @@ from service.retrieval.site.layout import (
     Mount,
     NavEntry,
     Read,
+    clean_url,
     is_unsearched,
     join_path,
     within,
 )
+from service.retrieval.site.link_rules import LinkRules
 
 MAX_PAGES = 50_000
 """Pages whose front matter is read for their order."""
+MAX_MADE = 2_000
+"""Addresses that are made of no page that readers find."""
 MAX_PARAMS, MAX_PARAMS_DEPTH, MAX_TEMPLATES = 500, 5, 300
 _TEMPLATE = re.compile(r"(?:^|/)layouts/_?shortcodes/([\w./-]{1,100})\.html$")
 MAX_HEAD = 64 << 10
@@ -124,6 +128,8 @@ def _sources(settings: Settings, root: str, languages: Mapping[str, Settings]) -
         target = text(one, "target").strip("/")
         if target != "content" and not target.startswith("content/"):
             continue
+        if target.lower().endswith(MARKDOWN_SUFFIXES):
+            continue  # a file alone, which ``_link_rules`` knows
         listed = list_field(table(one, "sites", "matrix"), "languages")
         language = text(one, "lang").lower() or (listed[0].lower() if len(listed) == 1 else "")
         mounts.append(Source(_inside(root, text(one, "source")), target[len("content") :].strip("/"), language))
@@ -280,7 +286,48 @@ class _Site:
             hugo=rules,
             hidden_pages=hidden,
             shown_on=shown_on,
+            links=self._link_rules(rules, pages, sections, hidden),
         )
+
+    def _link_rules(
+        self, rules: HugoRules, pages: Sequence[_Page], sections: Sequence[_Page], hidden: Mapping[str, str]
+    ) -> LinkRules:
+        """Return how links are read: as written, or as a theme's render hook has them, which may find files of pages,
+        too (gohugo.io/render-hooks/links). Taxonomies, sections without a page and mounts of files make addresses.
+        """
+        settings, base = self._settings, self._rules.prefixes.get("", "")
+        module = table(settings, "module")
+        taxonomies = [str(one).strip("/") for one in table(settings, "taxonomies").values()] or ["tags", "categories"]
+        made: list[tuple[str, str]] = []
+        made_files: list[tuple[str, str]] = []
+        for prefix in dict.fromkeys(self._rules.prefixes.values()):
+            made += [(f"{prefix}/{one}", f"the taxonomy {one} makes it") for one in taxonomies]
+        for one in tables(module.get("mounts")):
+            target, source = text(one, "target").strip("/"), text(one, "source")
+            if target.startswith("content/") and target.lower().endswith(MARKDOWN_SUFFIXES):
+                made_files.append((join_path(dirname(rules.sources[-1].folder), target), f"{source} is mounted there"))
+                made.append(
+                    (f"{base}/{target[len('content/') : target.rindex('.')]}".lower(), f"{source} is mounted there")
+                )
+        for page in pages:
+            placed = rules.resolve(page.path, page.front_matter) if page.path in hidden else None
+            if placed is not None:
+                why = hidden[page.path].rstrip(".")
+                made.append((clean_url(placed[0]), f"{page.path} is not published: {why[:1].lower()}{why[1:]}"))
+        named = {(page.at.language, page.at.folders[:1]) for page in sections}
+        programs = set[str]()
+        for page in pages:
+            first = page.at.folders[:1]
+            if first and (page.at.language, first) not in named:
+                programs.add(f"{rules.prefixes.get(page.at.language, base)}/{first[0].lower()}")
+        themes = [text(settings, "theme"), *list_field(settings, "theme")]
+        is_whole = not module.get("imports") and not any(themes)
+        return LinkRules(
+            has_all_addresses=is_whole and bool(settings), has_all_files=is_whole,
+            knows_root=bool(settings) and not base,
+            made=tuple(made[:MAX_MADE]), made_files=tuple(made_files), programs=frozenset(programs),
+            served=(join_path(dirname(rules.sources[-1].folder), "static"),),
+        )  # fmt: skip
 
     def _templates(self) -> Iterator[tuple[str, str]]:
         """Yield the site's own shortcodes; those of themes come first, so that the site's take their place."""

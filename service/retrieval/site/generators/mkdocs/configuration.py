@@ -27,10 +27,11 @@ from service.retrieval.site.layout import (
     read_text,
     within,
 )
+from service.retrieval.site.link_rules import Fallback, LinkRules
 
 MAX_INHERITED = 10
 """Configurations that one is based on, one on the other."""
-MAX_LANGUAGES = 100
+MAX_LANGUAGES, MAX_REDIRECTS = 100, 5_000
 Settings = Mapping[str, object]
 
 
@@ -52,8 +53,58 @@ def mkdocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         default_language=default, language_suffixes=suffixes, html_suffix=settings.get("use_directory_urls") == "false",
         include_folders=tuple(_include_folders(dirname(config), docs, snippets)),
         appended=tuple(one for one in _list(snippets.get("auto_append")) if isinstance(one, str)),
+        links=_link_rules(settings, mounts, default), redirects=_redirects(settings),
     )  # fmt: skip
     return structs.replace(layout, entries=_entries(layout, settings, files, read))
+
+
+_PLAIN_PLUGINS = frozenset(
+    """
+    search social minify git-revision-date git-revision-date-localized git-authors git-committers i18n redirects macros
+    awesome-pages awesome-nav literate-nav section-index glightbox offline privacy typeset meta exclude exclude-search
+    table-reader panzoom mermaid2 autorefs mkdocstrings include-markdown rss optimize info tooltips htmlproofer
+    mkdocs-jupyter jupyter markdownextradata link-marker external-links ezlinks autolinks minify_html charts
+    swagger-ui-tag
+    """.split()  # noqa: SIM905  (a list would be a line for each)
+)
+"""Plugins that make no pages of their own."""
+
+
+def _link_rules(settings: Settings, mounts: Sequence[Mount], default: str) -> LinkRules:
+    """Return how links are read: MkDocs changes those to files and leaves all others to the browser, so that they count
+    from the address of the page (mkdocs/structure/pages.py, ``_RelativePathTreeprocessor``). Those from the root of the
+    host are right or wrong by where the site is served.
+    """
+    plugins = _named(settings.get("plugins"))
+    is_known = plugins.keys() <= {*_PLAIN_PLUGINS, "blog", "tags"} and not settings.get("hooks")
+    blog = plugins.get("blog")
+    folder = str(blog.get("blog_dir") or "blog").strip("/") if blog is not None else ""
+    made = [(f"/{folder}", "the blog plugin makes its addresses")] if blog is not None else []
+    address = str(settings.get("site_url") or "")
+    original = next((mount for mount in mounts if mount[3] == default), None)
+    return LinkRules(
+        relative="address", slash=settings.get("use_directory_urls") != "false",
+        has_all_addresses=is_known, has_all_files=is_known, reads_files=True,
+        knows_root=bool(address), base=urlsplit(address).path.rstrip("/") if address else "", made=tuple(made),
+        fallbacks=tuple(
+            Fallback(mount[0], mount[1], original[0], original[1]) for mount in mounts if mount is not original
+        ) if original is not None else (),
+    )  # fmt: skip
+
+
+def _redirects(settings: Settings) -> dict[str, str]:
+    """Return what the plugin for redirects says, by the addresses of the files that it names."""
+    rules = _named(settings.get("plugins")).get("redirects", {}).get("redirect_maps")
+    found = {}
+    for old, new in list(rules.items())[:MAX_REDIRECTS] if isinstance(rules, dict) else ():
+        if isinstance(new, str) and "://" not in new:
+            found[_address(str(old))] = _address(new.partition("#")[0])
+    return found
+
+
+def _address(file: str) -> str:
+    stem = re.sub(r"(?:^|/)(?:index|README)$", "", re.sub(r"\.(?:md|markdown|html)$", "", file.strip("/")))
+    return f"/{stem}"
 
 
 def _default_config(config: str, files: frozenset[str], read: Read) -> str:

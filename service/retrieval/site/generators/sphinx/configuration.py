@@ -21,12 +21,17 @@ from service.retrieval.readers.sphinx.facts import SphinxFacts
 from service.retrieval.site.generators.sphinx.toctrees import listed_pages
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text, within
+from service.retrieval.site.link_rules import LinkRules
 
 MAX_TOCTREE = 20_000
 """Pages."""
 _SIGNS = ("extensions", "project", "html_theme", "master_doc", "root_doc")
 """Settings of which one is in every configuration of Sphinx."""
 _SUFFIXES = (".rst", ".md", ".ipynb")
+_GENERATES = re.compile(
+    r"autosummary|autoapi|apidoc|gallery|breathe|exhale|multiproject|jupyter_sphinx|nbsphinx_link|extra-files"
+)
+"""Extensions whose pages are made by the build."""
 _BUILDER = re.compile(r"(?:-[bM][ \t\"',]{0,5}|\bmake[ \t][^\n]{0,100}?)(dirhtml|html)\b")
 _COMMANDS = ("tox.ini", "noxfile.py", "pyproject.toml", "Makefile", "justfile", "Justfile")
 _READ_THE_DOCS = (".readthedocs.yaml", ".readthedocs.yml", "readthedocs.yml")
@@ -50,6 +55,10 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         "sphinx", docs_folder, root, Dialect(slugs="docutils"), ("",), ignored=ignored,
         html_suffix=not _is_dirhtml(root, files, read),
         default_language=str(settings.get("language") or "").replace("_", "-"),
+        links=LinkRules(
+            reads_files=True, has_all_anchors=False,
+            has_all_files=not _GENERATES.search(" ".join(_strings(settings.get("extensions")))),
+        ),
     )  # fmt: skip
     pages = frozenset(name for name in files if within(name, root) and layout.is_page(name))
     if suffixes:

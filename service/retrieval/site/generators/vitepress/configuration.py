@@ -21,6 +21,7 @@ from service.retrieval.site.layout import (
     read_text,
     within,
 )
+from service.retrieval.site.link_rules import LinkRules
 from service.retrieval.site.settings import text_setting
 
 FOLDER = ".vitepress"
@@ -49,6 +50,7 @@ def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) 
     languages = locales if isinstance(locales, dict) else {}
     moved = rewritten(settings.get("rewrites"), root, files)
     is_known = settings.get("rewrites") is None or isinstance(settings.get("rewrites"), dict)
+    has_routes = any("[" in name and within(name, root) for name in files)
     entries = _Entries(root, files, moved)
     entries.add(settings.get("themeConfig"))
     for locale in list(languages.values())[:MAX_LANGUAGES]:
@@ -58,6 +60,10 @@ def vitepress(config: str, files: frozenset[str], read: Read, docs_folder: str) 
         ignored=_excluded(settings.get("srcExclude"), config), mounts=tuple(_languages(languages, root, base)),
         default_language=text_setting(settings, "lang"), html_suffix=settings.get("cleanUrls") is not True,
         moved=moved, link_prefix=base, missing_entries=tuple(entries.missing) if is_known else (),
+        links=LinkRules(  # src/node/markdownToVue.ts: a link without a suffix counts from the file, too
+            relative="file", knows_root=True, reads_files=True, served=(join_path(root, "public"),),
+            has_all_addresses=is_known and isinstance(found, dict) and not has_routes, has_all_files=not has_routes,
+        ),
     )  # fmt: skip
 
 

@@ -1,0 +1,94 @@
+"""The ways in which a page names another page or file, besides the links of Markdown and HTML.
+
+Each form is read by its own rules (``service.retrieval.site.links``). What stands in code names nothing, except where
+generators look there, too: shortcodes of Hugo, and includes.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from service.markup.dialects.dialect import Dialect
+from service.markup.markdown import Markdown
+from service.markup.pages import is_markdown
+
+Form = Literal["link", "hugo", "liquid", "post", "wiki", "include", "document"]
+"""``link``: a target of Markdown or HTML. ``hugo``: an argument of ``ref`` or ``relref``. ``liquid``: Jekyll's
+``link``, a path from the root of the source. ``post``: its ``post_url``. ``wiki``: ``[[name]]``. ``include``: a file
+that is shown or imported. ``document``: a name of Sphinx, without a suffix.
+"""
+
+MAX_NAMES = 5_000
+
+
+class PageName(Struct, frozen=True, gc=False):
+    target: str
+    start: int
+    form: Form
+
+
+_HUGO = re.compile(
+    r"\{\{[<%]\s*+(?:rel)?ref\s++(?:(?:path\s*=\s*)?(?:\"([^\"\n]{1,500})\"|`([^`\n]{1,500})`)|([^\s\"`{}<>%]{1,500}))"
+)
+_LIQUID = re.compile(r"\{%-?\s*+link\s++([^%\n{}]{1,500}?)\s*-?%\}")
+_POST = re.compile(r"\{%-?\s*+post_url\s++([^%\n{}]{1,500}?)\s*-?%\}")
+_CONTENT = re.compile(r"\{%-?\s*+content-ref\s++url=\"([^\"\n]{1,500})\"")
+_WIKI = re.compile(r"(?<![\[\\!])\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,300})?\]\](?!\()")
+_NOT_WIKI = frozenset(("toc", "_toc_"))
+_INCLUDES = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"\{\{#(?:include|rustdoc_include|playground|template)\s++([^\s:{}]{1,500})",  # mdBook
+        r"^[ \t]*-{1,}8<-{1,}[ \t]+[\"']([^\"'\n:]{1,500})",  # pymdownx.snippets
+        r"<!--[ \t]*@include:[ \t]*([^\s{}<>#]{1,500}?)(?:-->|[\s{}<>#])",  # VitePress
+        r"^<<<[ \t]+([^\s{}#\[]{1,500})",
+        r"^[ \t]*\.\.[ \t]+(?:include|literalinclude)::[ \t]+(\S{1,500})",  # reStructuredText
+        r"^[ \t]*[`~:]{3,}\{(?:include|literalinclude)\}[ \t]+(\S{1,500})",  # MyST
+        r"\{%-?\s*+(?:include_relative|include-markdown|include)\s++[\"']?([^\s\"'%{}]{1,500})",  # Liquid, Jinja
+        r"\{\{[<%]\s*+(?:readfile|include)\s++(?:file=)?[\"']([^\"'\n]{1,500})",  # Hugo, Docsy
+        r"<Snippet\s[^<>]{0,200}?file=[\"']([^\"'\n]{1,500})",  # Mintlify
+        r"^(?:import|export)\s[^'\"\n]{0,500}\bfrom\s+[\"']([^\"'\n]{1,500})",  # MDX
+    )
+)
+_SIGN = re.compile(r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s", re.MULTILINE)
+_DOCUMENT = re.compile(r"(?::doc:|\{doc\})`(?:[^`<>\n]{0,300}<)?/?([^`<>\n]{1,300})>?`")
+_REST_LINK = re.compile(
+    r"`[^`<>\n]{0,500}(?:\n[^`<>\n]{0,500})?<(?![^<>\n]{0,500}_>)([^<>\s]{1,500})>`__?"
+    r"|^[ \t]*\.\.[ \t]+_[^:\n`]{1,200}:[ \t]+(\S{1,500})$",
+    re.MULTILINE,
+)
+
+
+def may_name_pages(text: str, path: str) -> bool:
+    """Return whether a text has the signs of such names, which is quick to see."""
+    return _SIGN.search(text) is not None or "doc" in text or path.endswith(".rst")
+
+
+def page_names(text: str, path: str, dialect: Dialect, page: Markdown | None) -> list[PageName]:
+    """Return the names of other pages and files in a page, in order. ``page``: where it is one of Markdown."""
+    found = [*_found(text, path, dialect, page)] if may_name_pages(text, path) else []
+    return sorted({each.start: each for each in found}.values(), key=lambda each: each.start)[:MAX_NAMES]
+
+
+def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Iterator[PageName]:
+    prose = page.prose if page is not None else text
+    if dialect.shortcodes:
+        yield from _matches(_HUGO, text, "hugo")
+    for pattern in _INCLUDES:
+        yield from _matches(pattern, text, "include")
+    yield from _matches(_DOCUMENT, text, "document")
+    if path.endswith(".rst"):
+        yield from _matches(_REST_LINK, text, "link")
+    if is_markdown(path):
+        yield from _matches(_LIQUID, prose, "liquid")
+        yield from _matches(_POST, prose, "post")
+        yield from _matches(_CONTENT, prose, "link")
+        yield from (each for each in _matches(_WIKI, prose, "wiki") if each.target.casefold() not in _NOT_WIKI)
+
+
+def _matches(pattern: re.Pattern[str], text: str, form: Form) -> Iterator[PageName]:
+    for match in pattern.finditer(text):
+        group = match.lastindex or 1
+        yield PageName(match[group], match.start(group), form)

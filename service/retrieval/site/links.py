@@ -1,0 +1,374 @@
+"""Where a link on a page leads: to a page or file (sound), provably nowhere (broken), or not known.
+
+The index, the checks of a job, its tools, and through them the builtin editor, all have their answers from here. A link
+is broken only where the generator's own rules prove it (``link_rules``); where they do not reach, because the generator
+is not recognized, or a plugin, a blog, a mount, or a program makes addresses, the answer is that it is not known, with
+the reason.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from posixpath import dirname, normpath
+from typing import Literal
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from service.markup.links import is_external
+from service.markup.page_names import Form
+from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES, is_page, without_suffix
+from service.retrieval.site.layout import Layout, within
+from service.retrieval.site.link_rules import reason_below, redirected
+from service.retrieval.site.navigation import Site, SitePage
+
+_INDEX_TAIL = re.compile(r"(?:^|/)(?:index|_index|readme)$", re.IGNORECASE)
+
+
+class LinkAnswer(Struct, frozen=True, gc=False):
+    state: Literal["sound", "broken", "unknown"]
+    page: str | None = None
+    """Path of the page that it leads to; None for a file that is no page, and where it leads nowhere."""
+    reason: str = ""
+    """The proof that it is broken, or why it is not known: a sentence without its full stop."""
+    meant: str | None = None
+    """The page that a broken link names by rules that are not the site's."""
+
+
+SOUND = LinkAnswer("sound")
+
+
+def link_answer(from_path: str, href: str, site: Site) -> LinkAnswer:
+    """Return where a link on a page leads. Its query and anchor play no part; an anchor alone is the page itself.
+
+    A link may name the page's file (``../a/b.md``), count from its address (``../b``) or begin at the site's root
+    (``/a/b``), with or without ``.html`` or a slash at its end.
+    """
+    href = href.strip()
+    if is_external(href):
+        return SOUND
+    if "{" in href or "<" in href:
+        return LinkAnswer("unknown", reason="a program makes its target")
+    target = unquote(href.partition("#")[0].partition("?")[0])
+    if not target:
+        return LinkAnswer("sound", from_path if from_path in site.pages else None)
+    page = _page(from_path, target, site)
+    if page is not None:
+        return LinkAnswer("sound", page)
+    if target == "/":
+        return SOUND  # the front page may be made by the theme
+    return _without_page(from_path, target, site)
+
+
+def resolve_link(from_path: str, href: str, site: Site) -> str | None:
+    """Return the path of the page that a link leads to; None when it leads to none, or off the site."""
+    if is_external(href):
+        return None
+    return link_answer(from_path, href, site).page
+
+
+def loosely_meant(from_path: str, target: str, site: Site) -> str | None:
+    """Return the page that a target names by any of the rules that sites have."""
+    return _first_page(_as_files(from_path, target, site), site) or _at_urls(_as_urls(from_path, target, site), site)
+
+
+# Names that are no links
+
+
+def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Layout) -> LinkAnswer:
+    """Return the page or file that a name on a page means, by the rules of its form. ``target`` has no anchor."""
+    match form:
+        case "link":
+            return link_answer(from_path, target, site)
+        case "hugo":
+            return _named_in_hugo(from_path, target, site, layout)
+        case "include":
+            found = next((path for path in _including(from_path, target, layout) if path in site.files), None)
+        case "liquid":
+            found = next(
+                (path for folder in ("", *_roots(site)) if (path := _below(folder, target)) in site.files), None
+            )
+        case "document":
+            folder = dirname(from_path) if not target.startswith("/") else site.root
+            stem = _below(folder, target)
+            found = next((path for suffix in ("", *PAGE_SUFFIXES) if (path := stem + suffix) in site.pages), None)
+        case "post":
+            wanted = target.strip("/")
+            found = next(
+                (path for path in site.files if f"/{without_suffix(path)}".endswith(f"/_posts/{wanted}")), None
+            )
+        case "wiki":
+            found = _by_wiki_name(target, site)
+    if found is not None:
+        return LinkAnswer("sound", found)
+    if form in ("liquid", "post") and site.rules.has_liquid:
+        return LinkAnswer(
+            "broken", reason=f"there is no {target}" if form == "liquid" else f"no post is named {target}"
+        )
+    return LinkAnswer("unknown", reason="what the site makes of such a name is not known")
+
+
+def _roots(site: Site) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((site.root, site.docs_folder)))
+
+
+def _below(folder: str, target: str) -> str:
+    return normpath(f"{folder}/{target.lstrip('/')}").lstrip("/")
+
+
+def _including(from_path: str, target: str, layout: Layout) -> Iterator[str]:
+    for path in layout.included(from_path, target):
+        yield path
+        yield from (path + suffix for suffix in MARKDOWN_SUFFIXES)
+
+
+def _by_wiki_name(target: str, site: Site) -> str | None:
+    wanted = _wiki_key(without_suffix(target))
+    found = [path for path in site.pages if f"/{_wiki_key(without_suffix(path))}".endswith(f"/{wanted}")]
+    return found[0] if len(found) == 1 else None
+
+
+def _wiki_key(name: str) -> str:
+    return re.sub(r"[\s_-]+", "-", name.strip().strip("/").casefold())
+
+
+def _named_in_hugo(from_path: str, target: str, site: Site, layout: Layout) -> LinkAnswer:
+    """Return the page that Hugo's ``ref`` finds: below the page's section, from the root, or alone by its name
+    (gohugo.io/shortcodes/ref, hugolib/pagecollections.go).
+    """
+    rules = layout.hugo
+    own = rules.content_page(from_path) if rules is not None else None
+    if own is None:
+        return LinkAnswer("unknown", reason="the page is not among the site's content")
+    if not target:
+        return LinkAnswer("sound", from_path)
+    by_path = layout.content_paths
+    bare = re.sub(r"(?i)(?:/(?:_?index))?(?:\.[a-z]{2})?\.(?:md|markdown|html)$|/$", "", target)
+    folder = "/" + "/".join((*own.folders, own.name) if own.is_bundle else own.folders)
+    absolute = normpath(f"/{bare.strip('/')}").lower()
+    names = [absolute] if bare.startswith("/") else [normpath(f"{folder}/{bare}").lower(), absolute]
+    found = next((path for name in names if (path := by_path.get((own.language, name))) is not None), None)
+    if found is None and "/" not in bare.strip("/"):
+        alike = {path for (language, name), path in by_path.items()
+                 if language == own.language and name.rpartition("/")[2] == bare.strip("/").lower()}  # fmt: skip
+        if len(alike) > 1:
+            return LinkAnswer("broken", reason=f"several pages are named {target}")
+        found = next(iter(alike), None)
+    if found is not None:
+        return LinkAnswer("sound", found)
+    if site.rules.has_all_files:
+        return LinkAnswer("broken", reason=f"no page is named {target}")
+    return LinkAnswer("unknown", reason="a module or a theme may have the page")
+
+
+# Sound
+
+
+def _page(from_path: str, target: str, site: Site) -> str | None:
+    rules = site.rules
+    if _names_file(target):
+        return (
+            _first_page(_as_files(from_path, target, site), site)
+            or _first_page(_in_original(from_path, target, site), site)
+            or _alike(target, _at_urls(_as_urls(from_path, target, site), site))
+        )
+    if target.startswith("/"):
+        found = _at_urls(_from_root(target, site), site) or _by_fallback(target, site)
+        if found is None and (goal := redirected(target.rstrip("/"), rules)) is not None:
+            found = site.path_of(goal)
+        if found is None and not rules.has_all_addresses and not rules.base:
+            found = _first_page(_as_files(from_path, target, site), site)
+        return found
+    found = None
+    if rules.relative != "address" or from_path not in site.pages:
+        found = _first_page(_as_files(from_path, target, site), site)
+    if found is None and rules.relative != "file":
+        found = _at_urls(_as_urls(from_path, target, site), site)
+    if found is None:
+        addresses = _as_urls(from_path, target, site)
+        found = next((page for each in addresses if (page := _by_fallback(each, site)) is not None), None)
+    return found
+
+
+def _names_file(target: str) -> bool:
+    """Return whether a target ends in the suffix of a page's source."""
+    return is_page(target) and not target.lower().endswith((".html", ".htm"))
+
+
+def _first_page(candidates: Iterable[str], site: Site) -> str | None:
+    return next((path for path in candidates if path in site.pages), None)
+
+
+def _alike(target: str, page: str | None) -> str | None:
+    """Return the page that is at the address of a target with a suffix, where its file has that name in other letters
+    or with another suffix: not one that has the address by its front matter.
+    """
+    if page is None:
+        return None
+    name, own = (without_suffix(one).rpartition("/")[2].casefold() for one in (target, page))
+    return page if own in (name, *INDEX_NAMES) or name in INDEX_NAMES else None
+
+
+def _at_urls(urls: Iterable[str], site: Site) -> str | None:
+    return next((path for url in urls if (path := site.path_of(url)) is not None), None)
+
+
+def _from_root(target: str, site: Site) -> Iterator[str]:
+    base = site.rules.base
+    if base and not (target == base or target.startswith(f"{base}/")):
+        return
+    yield target
+    yield _INDEX_TAIL.sub("", without_suffix(target)) or "/"
+
+
+def _by_fallback(target: str, site: Site) -> str | None:
+    """Return the page that is shown at the address of a translation that is not there."""
+    for each in site.rules.fallbacks:
+        if target == each.prefix or target.startswith(f"{each.prefix}/"):
+            found = site.path_of(each.original_prefix + target[len(each.prefix) :])
+            if found is not None:
+                return found
+    return None
+
+
+def _in_original(from_path: str, target: str, site: Site, *, exact: bool = False) -> Iterator[str]:
+    """Yield the files that a translated page's link means where the translation does not have them."""
+    for each in site.rules.fallbacks:
+        if from_path.startswith(f"{each.folder}/") and not target.startswith("/"):
+            inside = f"{each.original_folder}/{from_path[len(each.folder) + 1 :]}"
+            yield from _exact(inside, target, site) if exact else _as_files(inside, target, site)
+
+
+# Broken, or not known
+
+
+def _without_page(from_path: str, target: str, site: Site) -> LinkAnswer:
+    rules = site.rules
+    candidates = [*_as_files(from_path, target, site), *_in_original(from_path, target, site)]
+    exact = [*_exact(from_path, target, site), *_in_original(from_path, target, site, exact=True)]
+    there = next((path for path in exact if path in site.files), None)
+    if there is not None:
+        return _to_file(there, site)
+    if _leaves(from_path, target, site):
+        return LinkAnswer("unknown", reason="it leads out of the site")
+    at = _address(from_path, target, site)
+    inside = at[len(rules.base) :] if rules.base and at.startswith(f"{rules.base}/") else at
+    if inside.rstrip("/") in rules.programs or any(
+        f"{folder}{inside}".lstrip("/") in site.files for folder in rules.served
+    ):
+        return SOUND
+    made = reason_below(at, rules.made) or reason_below(inside, rules.made)
+    made = made or next((why for each in candidates if (why := reason_below(each, rules.made_files))), "")
+    if made:
+        return LinkAnswer("unknown", reason=made)
+    meant = loosely_meant(from_path, target, site)
+    if _names_file(target):
+        if not rules.has_all_files:
+            return LinkAnswer("unknown", reason="the build may add the file", meant=meant)
+        return LinkAnswer("broken", reason=f"no page is at {target}", meant=meant)
+    name = target.rpartition("/")[2]
+    if "." in name and not name.lower().endswith((".html", ".htm")) and not _is_version(name):
+        return LinkAnswer("unknown", reason="the repository does not have the file")
+    if target.startswith("/"):
+        if rules.base and not at.startswith(f"{rules.base}/"):
+            meant = _at_urls([rules.base + target], site)
+            if meant is None:
+                return LinkAnswer("unknown", reason=f"it is not below {rules.base}, where the site is")
+            return LinkAnswer(
+                "broken", reason=f"the site is below {rules.base}, and no page is at {target}", meant=meant
+            )
+        is_below = not rules.below or any(inside == each or inside.startswith(f"{each}/") for each in rules.below)
+        if not rules.has_all_addresses or not rules.knows_root or not is_below:
+            return LinkAnswer("unknown", reason="which addresses the site has is not known", meant=meant)
+        return LinkAnswer("broken", reason=f"no page is at {target}", meant=meant)
+    if rules.relative == "address" and rules.has_all_addresses and at:
+        return LinkAnswer(
+            "broken", reason=f"from the page's own address it leads to {at}, where no page is", meant=meant
+        )
+    if rules.relative == "file" and rules.has_all_files:
+        return LinkAnswer("broken", reason=f"no page is at {target}", meant=meant)
+    return LinkAnswer("unknown", reason="how the site reads links without a suffix is not known", meant=meant)
+
+
+def _to_file(path: str, site: Site) -> LinkAnswer:
+    if _names_file(path) and not reason_below(path, site.rules.made_files):
+        return LinkAnswer("unknown", reason=f"{path} is not among the pages that readers find")
+    return SOUND
+
+
+def _is_version(name: str) -> bool:
+    return re.fullmatch(r"v?\d+(?:\.\d+|\.x)*", name) is not None
+
+
+def _leaves(from_path: str, target: str, site: Site) -> bool:
+    """Return whether a relative link goes above the site's root."""
+    if target.startswith("/"):
+        return False
+    page = site.pages.get(from_path)
+    above = normpath(f"{dirname(from_path)}/{target}".lstrip("/"))
+    is_outside = above.startswith("..") or not within(above, site.root)
+    if page is None:
+        return above.startswith("..")
+    folders = [part for part in page.url.split("/") if part][: None if _ends_in_slash(page, site) else -1]
+    return target.split("/").count("..") > len(folders) and is_outside
+
+
+def _address(from_path: str, target: str, site: Site) -> str:
+    """Return the address that a target means, by the likelier rule where two are possible; empty for none."""
+    if target.startswith("/"):
+        return normpath(f"/{target.lstrip('/')}")
+    page = site.pages.get(from_path)
+    return "" if page is None else normpath(f"{next(iter(_folders(page, site)))}/{target}")
+
+
+# Where a target may be
+
+
+def _exact(from_path: str, target: str, site: Site) -> Iterator[str]:
+    """Yield the paths that a target names in full: from the page's folder, or from those that may be the root."""
+    folders = ["", site.docs_folder, site.root] if target.startswith("/") else [dirname(from_path)]
+    if target.startswith("/"):
+        folders.append(dirname(site.docs_folder))
+    for folder in dict.fromkeys(folders):
+        joined = normpath(f"{folder}/{target.lstrip('/')}" if folder else target.lstrip("/"))
+        if not joined.startswith("../") and joined != "..":
+            yield "" if joined == "." else joined
+
+
+def _as_files(from_path: str, target: str, site: Site) -> Iterator[str]:
+    for joined in _exact(from_path, target, site):
+        yield joined
+        for suffix in MARKDOWN_SUFFIXES:
+            yield joined + suffix
+        for suffix in MARKDOWN_SUFFIXES:
+            for name in ("index", "_index", "README", "readme"):
+                yield f"{joined}/{name}{suffix}" if joined else f"{name}{suffix}"
+
+
+def _as_urls(from_path: str, target: str, site: Site) -> Iterator[str]:
+    bare = without_suffix(target)
+    bare = _INDEX_TAIL.sub("", bare) or "/"
+    if target.startswith("/"):
+        yield target
+        yield bare
+        return
+    page = site.pages.get(from_path)
+    if page is None:
+        return
+    for base in _folders(page, site):
+        for each in (target, bare):
+            yield normpath(f"{base}/{each}")
+
+
+def _folders(page: SitePage, site: Site) -> tuple[str, ...]:
+    """Return what relative links on a page count from: the folder of its address, or that address with a slash."""
+    if site.rules.slash is None:
+        return dirname(page.url), page.url
+    return (page.url,) if _ends_in_slash(page, site) else (dirname(page.url),)
+
+
+def _ends_in_slash(page: SitePage, site: Site) -> bool:
+    if page.url.endswith(".html"):
+        return False
+    stem = without_suffix(page.path).rpartition("/")[2].lower()
+    is_folder = stem in INDEX_NAMES and page.url.rpartition("/")[2].lower() != stem
+    return site.rules.slash is not False or (is_folder and site.rules.slash is None)

@@ -1,0 +1,350 @@
+"""Links on sites of all generators: only what is proved broken is changed, what is not known is named, and a page that
+moves takes all that names it along.
+"""
+
+import pytest
+
+from tests.adapters.site_jobs import done
+
+PAGE = "# Page\n\nText.\n"
+FIX = "fix broken links"
+
+
+def docusaurus(options="", **files):
+    config = "module.exports = {baseUrl: '/', %spresets: [['classic', {docs: {}, blog: {}}]]};\n" % options  # noqa: UP031
+    return {"docusaurus.config.js": config, **files}
+
+
+STARLIGHT = (
+    "import starlight from '@astrojs/starlight';\n"
+    "export default defineConfig({ base: '/sail', integrations: [starlight({ title: 'S', %s})] });\n"
+)
+
+
+# Only what is proved broken is changed
+
+
+@pytest.mark.parametrize(
+    ("files", "page", "before", "after"),
+    [
+        (
+            {"mkdocs.yml": "site_name: S\n", "docs/a/one.md": PAGE, "docs/b/index.md": PAGE, "docs/b/two.md": PAGE},
+            "docs/a/one.md",
+            "[b](../b/) [two](../b/two/) [ok](../../b/two/)",
+            "[b](../b/index.md) [two](../b/two.md) [ok](../../b/two/)",
+        ),
+        (
+            {"mkdocs.yml": "site_name: S\nuse_directory_urls: false\n", "docs/a/one.md": PAGE, "docs/b/two.md": PAGE},
+            "docs/a/one.md",
+            "[two](../b/two.html)",
+            None,
+        ),
+        (
+            docusaurus("trailingSlash: true, ", **{"docs/a/one.md": PAGE, "docs/a/two.md": PAGE}),
+            "docs/a/one.md",
+            "[x](two) [y](../two) [z](two.md)",
+            "[x](two.md) [y](../two) [z](two.md)",
+        ),
+        (
+            docusaurus("trailingSlash: false, ", **{"docs/a/one.md": PAGE, "docs/a/two.md": PAGE}),
+            "docs/a/one.md",
+            "[x](two) [y](/docs/a/two)",
+            None,
+        ),
+        (
+            {"astro.config.mjs": STARLIGHT % "", "src/content/docs/index.md": PAGE, "src/content/docs/a.md": PAGE},
+            "src/content/docs/index.md",
+            "[a](/sail/a/) [b](/a/)",
+            "[a](/sail/a/) [b](/sail/a/)",
+        ),
+    ],
+)
+async def test_broken_links_alone_are_fixed(files, page, before, after):
+    files = {**files, page: f"# Page\n\n{before}\n"}
+    found = await done(files, FIX)
+    assert found.changed == ({page: f"# Page\n\n{after}\n"} if after else {})
+
+
+@pytest.mark.parametrize(
+    ("files", "page", "link", "reason"),
+    [
+        ({"a.md": PAGE}, "a.md", "/some/where", "which addresses the site has is not known"),
+        (docusaurus(**{"docs/a.md": PAGE}), "docs/a.md", "/blog/2024/01/02/launch", "the blog makes its addresses"),
+        (
+            {
+                "docusaurus.config.js": "module.exports = {plugins: ['./own'], presets: [['classic', {}]]};\n",
+                "docs/a.md": PAGE,
+            },
+            "docs/a.md",
+            "/gallery",
+            "which addresses the site has is not known",
+        ),
+        (
+            {"mkdocs.yml": "plugins:\n  - blog\n", "docs/a.md": PAGE},
+            "docs/a.md",
+            "../blog/2024/",
+            "the blog plugin makes its addresses",
+        ),
+        (
+            {"mkdocs.yml": "plugins:\n  - gen-files\n", "docs/a.md": PAGE},
+            "docs/a.md",
+            "api/made.md",
+            "the build may add the file",
+        ),
+        (
+            {"mkdocs.yml": "site_name: S\n", "docs/a.md": PAGE},
+            "docs/a.md",
+            "/elsewhere/",
+            "which addresses the site has is not known",
+        ),
+        (
+            {"hugo.toml": "title = 'S'\n", "content/a.md": PAGE},
+            "content/a.md",
+            "/tags/blue/",
+            "the taxonomy tags makes it",
+        ),
+        (
+            {
+                "hugo.toml": "[module]\n[[module.mounts]]\nsource='content'\ntarget='content'\n[[module.mounts]]\n"
+                "source='../LOG.md'\ntarget='content/LOG.md'\n",
+                "content/a.md": PAGE,
+            },
+            "content/a.md",
+            "LOG.md",
+            "../LOG.md is mounted there",
+        ),
+        (
+            {"hugo.toml": "title = 'S'\n", "content/a.md": PAGE, "content/b.md": "---\ndraft: true\n---\n"},
+            "content/a.md",
+            "/b/",
+            "content/b.md is not published: it is a draft",
+        ),
+        (
+            {
+                "docs.json": '{"name": "S", "navigation": {"tabs": [{"tab": "API", "openapi": "api.json"}, '
+                '{"tab": "Guides", "pages": ["a"]}]}}',
+                "a.mdx": PAGE,
+            },
+            "a.mdx",
+            "/api-reference/keys/list",
+            "a description of an API makes it",
+        ),
+        (
+            {"book.toml": "[book]\n", "src/SUMMARY.md": "- [A](a.md)\n", "src/a.md": PAGE},
+            "src/a.md",
+            "../std/index.html",
+            "it leads out of the site",
+        ),
+        (
+            {"conf.py": "project = 'S'\nextensions = ['autoapi.extension']\n", "index.md": PAGE, "a.md": PAGE},
+            "a.md",
+            "api/made.md",
+            "the build may add the file",
+        ),
+    ],
+)
+async def test_link_that_may_be_right_is_named_with_its_reason(files, page, link, reason):
+    found = await done({**files, page: f"# Page\n\n[x]({link})\n"}, FIX)
+    assert found.changed == {}
+    assert f"\n  - {reason}: `{link}` ({page}, line 3)" in found.message
+
+
+@pytest.mark.parametrize(
+    ("files", "page", "links"),
+    [
+        (
+            docusaurus(
+                **{
+                    "docs/a.md": PAGE,
+                    "src/pages/help.js": "export default () => null\n",
+                    "static/form.pdf": "x",
+                    "blog/2024-01-02-launch.md": PAGE,
+                }
+            ),
+            "docs/a.md",
+            "[h](/help) [f](/form.pdf) [p](../blog/2024-01-02-launch.md)",
+        ),
+        (
+            docusaurus(
+                "i18n: {defaultLocale: 'en', locales: ['en', 'fr']}, ", **{"docs/a.md": PAGE, "docs/b.md": PAGE}
+            ),
+            "i18n/fr/docusaurus-plugin-content-docs/current/a.md",
+            "[b](./b.md) [c](/fr/docs/b)",
+        ),
+        (
+            {
+                "astro.config.mjs": STARLIGHT % "locales: {root: {lang: 'en'}, hi: {lang: 'hi'}}, ",
+                "src/content/docs/a.md": PAGE,
+                "src/content/docs/hi/b.md": PAGE,
+            },
+            "src/content/docs/hi/b.md",
+            "[a](/sail/hi/a/)",
+        ),
+        (
+            {
+                "docs.json": '{"name": "S", "navigation": {"pages": ["a", "b"]}, "redirects": '
+                '[{"source": "/old/:slug*", "destination": "/:slug*"}, {"source": "/was", "destination": "/b"}]}',
+                "b.mdx": PAGE,
+            },
+            "a.mdx",
+            "[b](/old/b) [c](/was) [d](/b/)",
+        ),
+    ],
+)
+async def test_links_by_the_rules_of_a_site_are_sound(files, page, links):
+    found = await done({**files, page: f"# Page\n\n{links}\n"}, FIX)
+    assert (found.changed, found.message) == ({}, "- No link is broken.")
+
+
+# A page that moves takes all that names it along
+
+
+@pytest.mark.parametrize(
+    ("files", "old", "new", "page", "before", "after"),
+    [
+        (
+            {"c d.md": PAGE},
+            "c d.md",
+            "e f.md",
+            "index.md",
+            "[a](c%20d.md#x) [b](<c d.md>) [c](./c%20d)",
+            "[a](e%20f.md#x) [b](<e f.md>) [c](./e%20f)",
+        ),
+        (
+            {"a.md": PAGE},
+            "a.md",
+            "b (c).md",
+            "index.md",
+            "[a](a.md) <a href='a.md'>x</a>",
+            "[a](b%20(c).md) <a href='b%20(c).md'>x</a>",
+        ),
+        ({"a.md": PAGE}, "a.md", "100%.md", "index.md", "[a](a.md)", "[a](100%25.md)"),
+        (
+            {"über.md": PAGE},
+            "über.md",
+            "größe.md",
+            "index.md",
+            "[a](über.md) [b](%C3%BCber.md)",
+            "[a](größe.md) [b](gr%C3%B6%C3%9Fe.md)",
+        ),
+        (
+            {"mast.md": "---\nslug: mast\n---\n\nText.\n"},
+            "mast.md",
+            "pole.md",
+            "index.md",
+            "[a](mast.md) [b](./mast)",
+            "[a](pole.md) [b](./mast)",
+        ),
+        (
+            {"install-guide.md": PAGE},
+            "install-guide.md",
+            "set-up.md",
+            "index.md",
+            "[[Install Guide]] [[install-guide|how]]",
+            "[[Set Up]] [[set-up|how]]",
+        ),
+        (
+            {"a.md": PAGE},
+            "a.md",
+            "b.md",
+            "index.md",
+            "[a]: a.md 'A'\n\n[a] [x](a.md 'y') ![i](a.png)",
+            "[a]: b.md 'A'\n\n[a] [x](b.md 'y') ![i](a.png)",
+        ),
+        (
+            {"mkdocs.yml": "site_name: S\n", "docs/ops/info.md": PAGE},
+            "docs/ops/info.md",
+            "docs/ref/facts.md",
+            "docs/a.md",
+            "[a](/ops/info.md) [b](../ops/info/)",
+            "[a](/ref/facts.md) [b](../ref/facts/)",
+        ),
+        (
+            {"mkdocs.yml": "site_name: S\n", "docs/ops/info.md": PAGE},
+            "docs/ops/info.md",
+            "docs/ref/facts.md",
+            "README.md",
+            "[a](docs/ops/info.md)",
+            "[a](docs/ref/facts.md)",
+        ),
+        (
+            {"book.toml": "[book]\n", "src/SUMMARY.md": "- [A](a%20b.md)\n- [C](c.md)\n", "src/a b.md": PAGE},
+            "src/a b.md",
+            "src/d e.md",
+            "src/c.md",
+            "[a](./a%20b.md)",
+            "[a](./d%20e.md)",
+        ),
+        (
+            {"book.toml": "[book]\n", "src/a b.md": PAGE},
+            "src/a b.md",
+            "src/d e.md",
+            "src/SUMMARY.md",
+            "- [A](./a%20b.md)",
+            "- [A](./d%20e.md)",
+        ),
+        (
+            {".gitbook.yaml": "root: ./\n", "docs/a.md": PAGE, "README.md": PAGE},
+            "docs/a.md",
+            "docs/b.md",
+            "SUMMARY.md",
+            "* [Home](README.md)\n* [A](docs/a.md)\n  * [P](docs/a.md#p)",
+            "* [Home](README.md)\n* [A](docs/b.md)\n  * [P](docs/b.md#p)",
+        ),
+        (
+            {".gitbook.yaml": "root: ./\n", "docs/a.md": PAGE, "SUMMARY.md": "* [H](README.md)\n* [A](docs/a.md)\n"},
+            "docs/a.md",
+            "docs/b.md",
+            "README.md",
+            '{% content-ref url="docs/a.md" %}\n[a.md](docs/a.md)\n{% endcontent-ref %}',
+            '{% content-ref url="docs/b.md" %}\n[a.md](docs/b.md)\n{% endcontent-ref %}',
+        ),
+        (
+            {"hugo.toml": "title='S'\n", "content/docs/page.md": PAGE},
+            "content/docs/page.md",
+            "content/docs/leaf.md",
+            "content/docs/_index.md",
+            '[a]({{< relref "page" >}}) [b]({{% ref "/docs/page.md#x" %}}) [c]({{< ref path="page.md" >}}) '
+            '[d](/docs/page/) `{{</* ref "page" */>}}`',
+            '[a]({{< relref "leaf" >}}) [b]({{% ref "/docs/leaf.md#x" %}}) [c]({{< ref path="leaf.md" >}}) '
+            '[d](/docs/leaf/) `{{</* ref "page" */>}}`',
+        ),
+        (
+            {"hugo.toml": "title='S'\n", "content/page.md": PAGE},
+            "content/page.md",
+            "content/leaf.md",
+            "content/note.md",
+            "---\ndraft: true\n---\n[a](/page/)",
+            "---\ndraft: true\n---\n[a](/leaf/)",
+        ),
+        (
+            docusaurus(**{"docs/a b.md": PAGE}),
+            "docs/a b.md",
+            "docs/c/d e.md",
+            "docs/i.md",
+            "import A from './a b.md'\n\n[x](<a b.md>) [y](./a%20b)",
+            "import A from './c/d e.md'\n\n[x](<c/d e.md>) [y](./c/d%20e)",
+        ),
+        (
+            {"conf.py": "project = 'S'\n", "index.rst": "S\n=\n\n.. toctree::\n\n   a\n   i\n", "a.rst": "A\n=\n"},
+            "a.rst",
+            "b.rst",
+            "i.rst",
+            "I\n=\n\n:doc:`a` and `x <a.html>`_ and\n\n.. include:: a.rst\n",
+            "I\n=\n\n:doc:`b` and `x <b.html>`_ and\n\n.. include:: b.rst\n",
+        ),
+        (
+            {"a.md": PAGE},
+            "a.md",
+            "b.md",
+            "index.md",
+            "<!--@include: ./a.md-->\n\n{{#include a.md}}\n\n`a.md`",
+            "<!--@include: ./b.md-->\n\n{{#include b.md}}\n\n`a.md`",
+        ),
+    ],
+)
+async def test_renaming_changes_every_name_of_a_page(files, old, new, page, before, after):
+    head = "" if page in ("SUMMARY.md", "src/SUMMARY.md") or before.startswith(("---", "I\n")) else "# Page\n\n"
+    found = await done({"index.md": PAGE, **files, page: f"{head}{before}\n"}, f'rename page "{old}" to "{new}"')
+    assert found.files[page] == f"{head}{after}\n", found.message
+    assert old not in found.files

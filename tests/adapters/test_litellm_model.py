@@ -333,6 +333,12 @@ async def test_prices_are_litellms_or_those_of_the_settings(provider, make):
     assert end.usage.cost_usd is None
 
 
+@pytest.mark.parametrize("name", ["openrouter/anthropic/claude-sonnet-4.5", "dashscope/qwen-flash"])
+async def test_model_without_a_price_in_litellms_table_is_not_free(name):
+    model = LitellmModel(ModelSettings(alias="a", model=name), env={})
+    assert await model.price() is None
+
+
 async def test_cached_tokens_are_counted_and_cost_less(provider, make):
     for way in ("openai", "anthropic"):
         provider.will_reply("ok", input_tokens=10_000)

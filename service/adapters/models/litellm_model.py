@@ -309,7 +309,7 @@ class LitellmModel:
     def _arguments(self, facts: "_Facts", request: ModelRequest) -> dict[str, Any]:
         spec = self._spec
         arguments: dict[str, Any] = {
-            **chosen_parameters(spec, request, facts.provider, is_known=facts.price is not None),
+            **chosen_parameters(spec, request, facts.provider, is_known=facts.is_known),
             "model": spec.model,
             "messages": [in_openai_form(message) for message in request.messages],
             "stream": True,
@@ -401,6 +401,8 @@ class _Facts(Struct, frozen=True):
     provider: str
     model: str
     """Without the provider."""
+    is_known: bool
+    """Whether litellm's table has it."""
     has_tools: bool
     price: Price | None
     takes_prefill: bool
@@ -432,8 +434,9 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
     return _Facts(
         provider=provider,
         model=model,
+        is_known=bool(info),
         has_tools=supported is None or "tools" in supported,
-        price=_price(info) if info else None,
+        price=_price(info if provider in _OLLAMA else litellm.model_cost.get(info.get("key"), {})),
         takes_prefill=bool(info.get("supports_assistant_prefill")),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
         window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
@@ -454,8 +457,12 @@ def _document_of(ending: Ending) -> str:
     return next((call.arguments for call in ending.tool_calls if call.name == _SCHEMA_TOOL), "")
 
 
-def _price(info: dict[str, Any]) -> Price:
-    return Price(*(1_000_000 * (info.get(f"{kind}_cost_per_token") or 0.0) for kind in ("input", "output")))
+def _price(entry: Mapping[str, Any]) -> Price | None:
+    """Return the price of an entry of litellm's table. None where it has none (172 models), and where litellm makes an
+    entry up (models of OpenRouter): ``get_model_info`` reports a price of 0 for these.
+    """
+    per_input, per_output = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    return None if per_input is None or per_output is None else Price(1_000_000 * per_input, 1_000_000 * per_output)
 
 
 def _estimate(prompt: int, written: int) -> Tokens:

@@ -1,34 +1,41 @@
-"""Make the manual's pictures: the demo's pull request page and an answer in a terminal, as they are right now."""
+"""Make the manual's pictures from the running demo: a pull request, the dashboard, the ask page and the widget."""
 
-import html
+import http.server
 import re
 import signal
+import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 MANUAL = ROOT / "service" / "manual"
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]
 PROGRAM = [sys.executable, "-m", "service"]
-WIDTH = 860
+WIDTH, HEIGHT = 1080, 720
+SCALE = 0.65
 MAX_BYTES = 100_000
 """Most bytes of a picture: code hosts load them with the README."""
 
-TERMINAL = """
+SITE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
-  body { margin: 0; padding: 18px 22px; background: #1b1d23; color: #dcdad5; font: 14px/1.5 "DejaVu Sans Mono" }
-  pre { margin: 0; white-space: pre-wrap; font: inherit }
-  b { color: #f0a45d; font-weight: 600 }
+  body {{ margin: 0; font: 16px/1.6 "Noto Sans", "DejaVu Sans", sans-serif; color: #22303c }}
+  header {{ background: #14532d; color: #fff; padding: 14px 32px; font-weight: 600 }}
+  main {{ max-width: 680px; padding: 12px 32px }}
+  a {{ color: #14532d }} pre {{ background: #f1f5f2; padding: 10px 14px; border-radius: 6px }}
+  main button {{ display: none }}
 </style>
-"""
+<header>{title}</header><main>{html}</main>
+<script src="{service}/widget.js" data-site="docsmith" data-key="{key}" async></script></html>"""
 
 
 def main() -> None:
@@ -36,19 +43,76 @@ def main() -> None:
         data = Path(folder) / "data"
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         with demo_in(data) as pull_request:
-            page = browser.new_page(viewport={"width": WIDTH, "height": 1412}, device_scale_factor=0.75)
-            page.goto(pull_request)
-            page.screenshot(path=MANUAL / "images" / "pull-request.png")
             question = msgspec.json.decode((MANUAL / "demo.json").read_bytes())["questions"][0]
-            page = browser.new_page(viewport={"width": WIDTH, "height": 300})
-            page.set_content(terminal_of(data, question))
-            page.screenshot(path=MANUAL / "images" / "answer.png", full_page=True)
+            context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=SCALE)
+            page = context.new_page()
+            page.goto(docsmith(data, "login")["link"])
+            page.get_by_role("button", name="Sign in").first.click()
+            page.wait_for_url("**/dashboard**")
+            take(page, "dashboard")
+            service = "/".join(page.url.split("/")[:3])
+            page.goto(f"{service}/{pull_request.split('/', 3)[3]}")
+            take(page, "pull-request")
+            page.goto(f"{service}/manual/start")
+            html = page.locator("article.prose").inner_html()
+            page.goto(f"{service}/ask/docsmith")
+            page.get_by_label("Your question").fill(question)
+            page.keyboard.press("Enter")
+            page.get_by_role("heading", name="Sources").wait_for()
+            take(page, "ask")
+            show_widget(page, data, service, html, question)
+            take(page, "widget")
         browser.close()
-    for picture in (MANUAL / "images").iterdir():
+    for picture in sorted((MANUAL / "images").iterdir()):
         size = picture.stat().st_size
         print(f"{picture.relative_to(ROOT)}: {size:,} bytes")
         if size > MAX_BYTES:
             sys.exit(f"{picture.name} has more than {MAX_BYTES:,} bytes; make it smaller.")
+
+
+def take(page: Page, name: str) -> None:
+    page.screenshot(path=MANUAL / "images" / f"{name}.png")
+
+
+def show_widget(page: Page, data: Path, service: str, html: str, question: str) -> None:
+    """Ask by the widget on a page of another origin, whose text is a page of the manual."""
+    with socketserver.TCPServer(("127.0.0.1", 0), Site) as site:
+        origin = f"http://127.0.0.1:{site.server_address[1]}"
+        key = docsmith(data, "key", "create", "--kind", "assistant", "--domain", "docsmith", "--origin", origin)[
+            "token"
+        ]
+        Site.text = SITE.format(title="Your documentation", html=html, service=service, key=key).encode()
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        page.goto(origin)
+        page.get_by_role("button", name="Ask AI").click()
+        page.get_by_role("textbox", name="Your question").fill(question)
+        page.keyboard.press("Enter")
+        answer = page.get_by_role("article", name="Answer")
+        answer.get_by_role("button", name="Helpful", exact=True).wait_for()
+        answer.evaluate("answer => answer.previousElementSibling.scrollIntoView()")
+        site.shutdown()
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """A documentation site of one page, whatever its address."""
+
+    text = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(self.text)
+
+    def log_message(self, *_: object) -> None:
+        """Requests are not logged."""
+
+
+def docsmith(data: Path, *arguments: str) -> dict[str, Any]:
+    """Return the JSON that a command prints."""
+    command = [*PROGRAM, *arguments, "--data", str(data), "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return msgspec.json.decode(done.stdout)
 
 
 @contextmanager
@@ -66,15 +130,6 @@ def demo_in(data: Path) -> Iterator[str]:
             yield re.findall(r"http://\S+/pulls/\S+", shown)[0]
         finally:
             process.send_signal(signal.SIGINT)
-
-
-def terminal_of(data: Path, question: str) -> str:
-    """Return a page that looks as a terminal does after the question was asked there."""
-    command = ["ask", "docsmith", question, "--data", str(data)]
-    done = subprocess.run([*PROGRAM, *command], cwd=ROOT, capture_output=True, text=True, check=True)
-    answer = done.stdout.partition("\nTo go on:")[0].rstrip()
-    asked = f'docsmith ask docsmith "{question}"'
-    return f"{TERMINAL}<pre>$ <b>{html.escape(asked)}</b>\n\n{html.escape(answer)}</pre>"
 
 
 if __name__ == "__main__":

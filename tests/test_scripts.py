@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -306,33 +307,67 @@ def test_wheel_from_the_source_archive_is_complete(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
-def test_first_five_minutes_work_as_in_the_readme(tmp_path):
-    section = (ROOT / "README.md").read_text().split("## Five minutes")[1].split("\n## ")[0]
-    commands = "".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
+def test_install_and_first_five_minutes_work_as_in_the_readme(tmp_path):
+    (install,), (serve,) = commands_of("Install and start")
+    commands = "".join(line for block in commands_of("Five minutes in a terminal") for line in block)
     port = str(free_port())
-    begun = re.search(r"^docsmith serve &.*$", commands, re.MULTILINE)[0]
-    wait = "trap 'kill $!' EXIT\nuntil curl -s $URL/readyz; do kill -0 $! || exit 1; done"
-    (tmp_path / ".venv").symlink_to(sys.prefix)
-    shutil.copytree(ROOT / "service" / "manual", tmp_path / "service" / "manual")
-    done = subprocess.run(
-        ["sh", "-e"],
-        input=commands.replace(begun, f"{begun}\n{wait}"),
-        cwd=tmp_path,
-        env={
-            "PATH": os.environ["PATH"], "HOME": str(tmp_path), "PS1": "", "DOCSMITH_SERVER__PORT": port,
-            "URL": f"http://127.0.0.1:{port}",
-        },
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "service", source / "service", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "eventstore", source / "eventstore", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    environment = {
+        "PATH": f"{empty_environment(tmp_path / 'installed')}:{os.environ['PATH']}", "HOME": str(tmp_path), "PS1": "",
+        "DOCSMITH_SERVER__PORT": port, "URL": f"http://127.0.0.1:{port}",
+        # The packages that it needs are there, so that the line works without the network.
+        "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }  # fmt: skip
+    wait = "trap 'kill $!' EXIT\nuntil curl -s $URL/readyz; do kill -0 $! || exit 1; done\n"
+    begun = re.search(r"^docsmith serve &.*\n", commands, re.MULTILINE)[0]
+    scripts = [
+        install,
+        serve.replace("\n", f" --data first &\n{wait}curl -sf $URL/ >page\n"),
+        commands.replace(begun, begun + wait),
+    ]
+    for script in scripts:
+        done = subprocess.run(
+            ["sh", "-e"], input=script, cwd=source, env=environment, capture_output=True, text=True, timeout=600,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "<html" in (source / "page").read_text()
     before, listening, after = done.stdout.partition(f"listening on http://127.0.0.1:{port}")
     assert "docsmith restore /backups" in before
     assert listening
-    assert f"pull-request-opened  http://127.0.0.1:{port}/hosted/" in after
+    assert re.search(r"pull-request-opened  http://\S+/hosted/", after)
     assert "- Renamed secure.md to security.md." in after
     assert re.search(r"^\w{8}  completed  ", after, re.MULTILINE)
     assert "\ndocsmith_dsc_" in after
-    assert (tmp_path / "data" / "events.db").is_file()
+    assert (source / "data" / "events.db").is_file()
+
+
+def commands_of(heading):
+    """Return the lines of each block of commands below a heading of the README."""
+    section = (ROOT / "README.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    return [block.splitlines(keepends=True) for block in re.findall(r"```sh\n(.*?)```", section, re.DOTALL)]
+
+
+def empty_environment(folder):
+    """Make a virtual environment that sees the packages of this one; return the folder of its programs."""
+    venv.create(folder, with_pip=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "seen.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("site-packages")))
+    return folder / "bin"
+
+
+def test_readme_is_short_and_its_pictures_are_small():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 100
+    pictures = re.findall(r'<img src="([^"]+)"', text)
+    assert len(pictures) == 4
+    assert all((ROOT / picture).stat().st_size < 100_000 for picture in pictures)
+    links = re.findall(r"\]\(((?!http)[^)#]+)", text)
+    assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
 # The demo

@@ -38,9 +38,9 @@ FAILS = {
     "project create --name Guide --website": {1},
 }
 """Exit codes of commands that cannot do their work here, by how they begin."""
-ELSEWHERE = ("./docsmith", "sha256sum", "docsmith demo", "docsmith store", "docker", "kubectl", "cd docsmith-", "psql",
-             "docsmith restore --to")  # fmt: skip
-"""Commands that tests/binary, tests/test_scripts.py, tests/cli (test_store.py, test_postgres_backup.py and
+ELSEWHERE = ("./docsmith", "sha256sum", "pip install", "sudo", "docsmith demo", "docsmith store", "docker", "kubectl",
+             "cd docsmith-", "psql", "docsmith restore --to")  # fmt: skip
+"""Commands that .ci/run, tests/binary, tests/test_scripts.py, tests/cli (test_store.py, test_postgres_backup.py and
 test_deployments.py) run or check."""
 
 

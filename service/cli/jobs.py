@@ -150,7 +150,7 @@ async def show(runtime: Runtime, options: Options, output: Output) -> int:
 def _text(job: JobView) -> str:
     lines = [
         f"job {job.id}",
-        f"status {job.status}",
+        f"status {_status(job)}",
         f"title {job.title}",
         f"branch {job.branch}",
         f"model {job.model}",
@@ -163,6 +163,13 @@ def _text(job: JobView) -> str:
     if job.failure is not None:
         lines.append(f"failure {job.failure.code}: {job.failure.message}")
     return "\n".join([*lines, *_outcome(job)])
+
+
+def _status(job: JobView) -> str:
+    """Return the status for people: a job that has ended with a question is not over for them."""
+    if job.waiting is not None:
+        return "waiting"
+    return "needs your answer" if job.outcome == "needs_input" else job.status
 
 
 def _outcome(job: JobView) -> list[str]:
@@ -210,7 +217,7 @@ async def show_list(runtime: Runtime, options: Options, output: Output) -> int:
     shown = [
         (
             short_id(job.id),
-            "waiting" if job.waiting else job.status,
+            _status(job),
             job.outcome or "",
             job.created_at[:16].replace("T", " "),
             one_line(job.title, 60),

@@ -23,6 +23,8 @@ class LogCheckState(Struct, frozen=True):
     """How far the check is that was started last."""
 
     started_at: datetime
+    form: str = ""
+    """The form that started it, which starts no other one when it is sent again."""
     position: int = 0
     head: int = 0
     """0 until the first events are read."""
@@ -43,11 +45,13 @@ class LogCheck:
         self._changed = asyncio.Event()
         self.state: LogCheckState | None = None
 
-    def start(self) -> bool:
-        """Begin a check; False where one is under way."""
+    def start(self, form: str = "") -> bool:
+        """Begin a check, once for each ``form``; False where another one is under way."""
+        if self.state is not None and form and self.state.form == form:
+            return True
         if self.state is not None and self.state.is_running:
             return False
-        self._set(LogCheckState(now()))
+        self._set(LogCheckState(now(), form))
         self._task = asyncio.create_task(self._run(), name="log-check")
         return True
 

@@ -46,6 +46,30 @@ async def test_builtin_editor_replaces_everywhere():
     assert end.work.usage.cost_usd == 0.0
 
 
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        (
+            'replace "Acme" with "Nova"\nreplace "Install" with "Set up"',
+            'Replace "Acme" with "Nova" and "Install" with "Set up"',
+        ),
+        (
+            'replace "Acme" with "Nova"\nappend "It is new." to start',
+            'Replace "Acme" with "Nova" and add "It is new." to start',
+        ),
+        ('replace "Acme" with "Nova"\nreplace "zzqxv" with "x"\nfix broken links', 'Replace "Acme" with "Nova"'),
+        (
+            'replace "Acme" with "A first name that is long enough to fill it"\n'
+            'append "One sentence that is not short." to start\nset title of start to "Begin"',
+            'Replace "Acme" with "A first name that is long enough to fill it" and 2 more changes',
+        ),
+    ],
+)
+async def test_title_says_what_was_changed(asked, title):
+    end, _, _ = await job(asked)
+    assert end.work.finish.title == title
+
+
 async def test_builtin_editor_replaces_in_one_page():
     _, changed, _ = await job('replace "Acme" with "Nova" in start')
     assert list(changed) == ["guides/start.mdx"]

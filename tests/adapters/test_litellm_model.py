@@ -422,6 +422,36 @@ async def test_error_that_waiting_does_not_end_is_raised_at_once(
     assert len(provider.asked) == 1
 
 
+PAGE = b"<!doctype html>\n<html><head><title>Sign in</title></head><body>Sign in</body></html>"
+
+
+@pytest.mark.parametrize("stated", ["text/html; charset=utf-8", "text/plain"])
+@pytest.mark.parametrize("status", [200, 302, 404])
+async def test_web_page_in_place_of_a_reply_is_called_so(provider, model, waits, stated, status):
+    if stated == "text/plain" and (status != 200 or not model.name.startswith(("openai/gpt", "anthropic"))):
+        pytest.skip("only the beginning of a stream shows it")
+    for _ in range(8):
+        provider.will_fail(status, body=PAGE, headers={"Content-Type": stated})
+    for _ in range(2):  # the second request is sent without litellm
+        with pytest.raises(Unavailable) as caught:
+            await reply(model)
+        said = str(caught.value)
+        if model.name == WAYS["litellm"]:  # its own client, which keeps a page of status 200 for itself
+            assert "web page" in said
+        else:
+            assert said.startswith(f"{provider.url}/")
+            assert f"answered with a web page (status {status})" in said
+        assert "heck api_base" in said
+        assert KEY not in said
+
+
+async def test_page_of_an_overloaded_server_means_what_its_status_says(provider, model, waits):
+    provider.will_fail(502, body=PAGE, headers={"Content-Type": "text/html"})
+    provider.will_reply("At last.")
+    texts, _ = await reply(model)
+    assert "".join(texts) == "At last."
+
+
 @pytest.mark.parametrize(
     ("status", "type_"),
     [

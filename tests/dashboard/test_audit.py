@@ -99,6 +99,8 @@ async def test_check_of_the_log_reports_its_head(operator):
     assert "page audit verify" in [look["command"] for look in await looks_of(operator)]
     text = await text_of(operator, f"{AUDIT}/verify")
     assert "Every event is as it was recorded." in text
+    assert "Verify again" in text
+    assert 'name="form"' in text
     assert re.search(r"<code>[0-9a-f]{64}</code>", text)
 
 

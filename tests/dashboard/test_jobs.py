@@ -7,7 +7,10 @@ import subprocess
 
 import pytest
 
-from tests.dashboard.conftest import SAME_ORIGIN
+from tests.dashboard.conftest import SAME_ORIGIN, browser, people_of
+from tests.end_to_end.test_crashes import with_model
+from tests.fakes.provider import ScriptedProvider
+from tests.service_process import service_in, write_docs
 
 
 def jobs_of(service):
@@ -58,6 +61,38 @@ async def test_editor_gives_a_job_follows_it_and_merges(editor, viewer, service)
     assert "Merged" in await text_of(viewer, path)
     refused = await post(editor, f"{path}/retry", 409)
     assert "The job has not failed." in refused[1]
+
+
+async def test_job_that_asks_has_one_state_in_words(editor, viewer, service):
+    path = await created(editor, service, "Look around")
+    await followed(editor, path)
+    page = await text_of(editor, path)
+    assert "Needs your answer" in page
+    assert "Answer with a message, and the job continues." in page
+    assert "Asked a question" in page
+    assert "<strong>Completed</strong>" not in page
+    page = await text_of(viewer, path)
+    assert "An editor or an owner can answer it." in page
+    assert "Answer with a message" not in page
+    shown = await asyncio.to_thread(service.run, "job", "show", path.rsplit("/", 1)[1])
+    assert "\nstatus needs your answer\n" in shown.stdout
+
+
+async def test_failed_job_says_why_in_a_sentence(tmp_path):
+    async with ScriptedProvider() as provider:
+        with service_in(tmp_path, with_model(provider)) as service:
+            await asyncio.to_thread(service.set_up, write_docs(tmp_path / "docs"), index=False)
+            await asyncio.to_thread(service.start)
+            people = await asyncio.to_thread(people_of, service)
+            async with browser(service.url, people.cookies["editor"]) as editor:
+                provider.will_fail(401, "authentication_error", "Incorrect API key")
+                path = await created(editor, service, "Look around")
+                await followed(editor, path)
+                page = await text_of(editor, path)
+    state = re.search(r"<section class=\"card decision blocked\".*?</section>", page, re.DOTALL)[0]
+    assert "model_key_refused</code>" not in state
+    assert "refuses the key" in state
+    assert '/docs/errors/model_key_refused">How to solve this problem</a>' in state
 
 
 async def test_changes_are_shown_against_the_documentation(editor, viewer, service):

@@ -47,6 +47,21 @@ def test_steps_come_by_themselves_and_typed_text_stays(browsing, service, people
         page.locator("#job-state-head", has_text="Waiting").wait_for()
 
 
+def test_form_pressed_twice_is_sent_once(browsing, service, people):
+    with browsing.opened("editor") as page:
+        page.goto(f"{jobs_of(service)}/new")
+        page.get_by_label("Instruction").fill("Look at the pressed kite")
+        sent = []
+        page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+        page.evaluate("""() => {
+          const form = document.querySelector("main form");
+          form.requestSubmit();
+          setTimeout(() => form.requestSubmit());
+        }""")
+        page.get_by_role("heading", name="Look at the pressed kite").first.wait_for()
+        assert len(sent) == 1
+
+
 def test_new_job_appears_in_an_open_list(browsing, service, people):
     with browsing.opened("viewer") as page:
         page.goto(jobs_of(service))

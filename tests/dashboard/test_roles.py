@@ -1,9 +1,14 @@
 """Every page and action, for operator, owner, editor, viewer, the owner of another organization, and nobody."""
 
+import asyncio
+import html
+import re
+from urllib.parse import urljoin, urlsplit
+
 import pytest
 
 from tests.dashboard.conftest import COOKIE, browser, people_of, post_form
-from tests.dashboard.entities import opened_pull_request
+from tests.dashboard.entities import made, opened_pull_request
 from tests.dashboard.served import (
     ANYONE,
     BY_LINK,
@@ -15,6 +20,7 @@ from tests.dashboard.served import (
     PERSON,
     READER,
     ROLES,
+    VIEWER,
     filled,
     served,
 )
@@ -71,6 +77,44 @@ async def test_refusal_names_who_may_and_what_you_are(service, viewer, editor):
     ):
         async with client.get(path) as page:
             assert (page.status, says in await page.text()) == (403, True)
+
+
+OFFERED = re.compile(r'<form\b[^>]*\bmethod="post"[^>]*\baction="(?P<post>[^"]*)"|<a\b[^>]*\bhref="(?P<get>[^"]*)"')
+
+
+def route_of(method, path):
+    """The row of ``LEAST`` for an address; the literal ones first, as ``new`` is no id."""
+    for route in sorted(LEAST, key=lambda route: route.count("{")):
+        wanted, _, pattern = route.partition(" ")
+        if wanted == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path):
+            return route
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["viewer", "editor"])
+async def test_page_offers_only_what_its_reader_may_do(service, people, role):
+    entities = await asyncio.to_thread(made, service)
+    refused = []
+    async with browser(service.url, people.cookies[role]) as client:
+        for route, least in LEAST.items():
+            method, _, path = route.partition(" ")
+            if (
+                method != "GET"
+                or least not in ROLES
+                or ROLES.index(least) > ROLES.index(role)
+                or path.endswith("/live")
+            ):
+                continue
+            async with client.get(filled(path, **entities.values)) as page:
+                text, address = await page.text(), page.url.path
+            for found in OFFERED.finditer(text.partition("<main")[2]):
+                kind, target = ("POST", found["post"]) if found["post"] is not None else ("GET", found["get"])
+                offered = route_of(kind, urlsplit(urljoin(address, html.unescape(target))).path)
+                needed = LEAST.get(offered or "", VIEWER)
+                if needed in ROLES and ROLES.index(needed) > ROLES.index(role):
+                    refused.append(f"{address} offers {offered}")
+    assert refused == []
 
 
 async def test_other_organization_looks_as_if_it_did_not_exist(service, outsider):

@@ -38,6 +38,19 @@ async def test_check_reports_its_progress_and_the_head(tmp_path):
     assert not check.state.is_running
 
 
+async def test_form_sent_twice_starts_one_check(tmp_path):
+    await make_log(tmp_path)
+    check = LogCheck(tmp_path)
+    assert check.start("a form")
+    assert check.start("a form")
+    await states_of(check)
+    ended = check.state
+    assert check.start("a form")
+    assert check.state is ended
+    assert check.start("another form")
+    await check.close()
+
+
 @pytest.mark.parametrize("number", [3, 450, 899])
 async def test_check_finds_one_flipped_bit(tmp_path, number):
     await make_log(tmp_path)

@@ -6,6 +6,7 @@ could not be corrected. It is for operators: readers of the assistant learn less
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -54,6 +55,12 @@ _KINDS: dict[str, tuple[type[ServiceError], str, str]] = {
     "APIConnectionError": (Unavailable, "", "the provider of {model} cannot be reached"),
     "BadRequestError": (Invalid, MODEL_REFUSED_REQUEST, _REFUSED),
     "UnprocessableEntityError": (Invalid, MODEL_REFUSED_REQUEST, _REFUSED),
+    "StreamEnded": (
+        Unavailable,
+        "",
+        "the provider of {model} ended its stream before the reply did, or answered with something else, such as a web"
+        " page: check api_base of the model in the settings",
+    ),
     "APIResponseValidationError": (Unavailable, "", "the provider of {model} answers what is no answer"),
 }
 
@@ -83,6 +90,7 @@ _TOO_LONG = (
 """Words of refusals of a prompt for its length, of which litellm knows only some: OpenAI and its imitators, Anthropic,
 Bedrock, Gemini, llama.cpp."""
 
+_ENDED_EARLY = "before any terminal event"
 _UNKNOWN_PROVIDER = "LLM Provider NOT provided"
 
 
@@ -104,7 +112,10 @@ def error_of(
         status = status or getattr(error, "status_code", 0)
     if "ContentPolicyViolationError" in names:
         raise ContentRefused
-    found = _KINDS.get(_kind_of(said, status, names, getattr(error, "status_code", 0) or status))
+    code = getattr(error, "status_code", 0) or status
+    if any(beginning in said.lower() for beginning in ("<!doctype html", "<html")) and is_page(_PAGES[0], code):
+        return answered_with_page(f"the provider of {model}", code)
+    found = _KINDS.get(_kind_of(said, status, names, code))
     if found is None:  # a fault in litellm, in us or in the settings: trying again is no help
         return ServiceError(f"the call of {model} could not be made ({type(error).__name__})")
     kind, error_code, sentence = found
@@ -114,10 +125,41 @@ def error_of(
     return kind(message, code=error_code or None)
 
 
+_PAGES = ("text/html", "application/xhtml+xml")
+_PAGE_BEGINNINGS = (b"<!doctype html", b"<html")
+
+
+def is_page(content_type: str, status: int) -> bool:
+    """Return whether an answer is a web page where a model's was expected. Those of servers that are overloaded, or
+    refuse a key, often are pages too, and mean what their status says.
+    """
+    return content_type in _PAGES and status < 500 and status not in _BY_STATUS.keys() - {403}
+
+
+def begins_page(data: bytes) -> bool:
+    return data[:200].lstrip().lower().startswith(_PAGE_BEGINNINGS)
+
+
+def address_of(url: str) -> str:
+    """Return an address without what may be secret in it."""
+    place = urlsplit(url)
+    return f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}"
+
+
+def answered_with_page(who: str, status: int) -> Unavailable:
+    """Return the error for a web page. ``who``: the address that answered, or the model's provider."""
+    return Unavailable(
+        f"{who} answered with a web page (status {status}), not as a model's provider does. Check api_base of the"
+        " model in the settings, which often ends in /v1, and whether a proxy answers in the provider's place"
+    )
+
+
 def _kind_of(said: str, status: int, names: Sequence[str], code: int) -> str:
     """Return the kind of an error by its words, else its status, else litellm's class, else the code; empty if none."""
     if any(words in said for words in _SPENT):
         return "PaymentRequiredError"
+    if _ENDED_EARLY in said:
+        return "StreamEnded"
     if _UNKNOWN_PROVIDER in said:
         return "LiteLLMUnknownProvider"
     if status in (400, 413, 422) and any(words in said.lower() for words in _TOO_LONG):

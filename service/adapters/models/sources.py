@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import aiohttp
 
-from service.adapters.models.errors import error_of
+from service.adapters.models.errors import address_of, answered_with_page, begins_page, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, Silence
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.streams import Ending, StreamReader, Tokens, ToolCalls, end_reason
@@ -56,6 +56,8 @@ class ProviderSource:
         self._seconds = spec.first_token_timeout_seconds
         self._silence = Silence(self._content)
         self._failure: ServiceError | None = None
+        self._address = address_of(str(response.url))
+        self._has_begun = False
 
     async def read(self) -> Sequence[str] | None:
         if self._failure is not None:
@@ -71,6 +73,9 @@ class ProviderSource:
             self._silence.end()
         if not data:
             return None
+        if not self._has_begun and begins_page(data):
+            raise answered_with_page(self._address, 200)
+        self._has_begun = True
         self._seconds = self._spec.idle_timeout_seconds
         texts: list[str] = []
         try:

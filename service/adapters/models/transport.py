@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 
+from service.adapters.models.errors import address_of, answered_with_page, is_page
 from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, protocol_of
 from service.adapters.models.vector_answers import NO_VECTORS, read_vectors
 from service.adapters.proxies import Proxies
@@ -64,6 +65,8 @@ class ProviderTransport(httpx.AsyncBaseTransport):
                     proxy=self._proxies.for_host(place.scheme, place.hostname or ""),
                 )
             exchange.status, exchange.headers = response.status, response.headers
+            if is_page(response.content_type, response.status):
+                raise answered_with_page(address_of(outgoing.url), response.status)
 
     async def _body(self, path: str, exchange: Exchange) -> bytes | None:
         """Read what litellm is given of an answer; None for a stream."""
@@ -99,6 +102,8 @@ def _failing(exchange: Exchange) -> Iterator[None]:
     try:
         yield
         return
+    except Unavailable as error:
+        exchange.failure = error
     except TimeoutError:
         exchange.failure = Unavailable("the model's provider did not answer in time")
     except (aiohttp.ClientError, OSError) as error:

@@ -53,6 +53,8 @@ class JobStep(Struct, frozen=True):
     is_error: bool = False
     is_tool: bool = False
     """The name is that of a tool."""
+    is_end: bool = False
+    """The job has ended with it."""
 
 
 class JobSteps(Struct, frozen=True):
@@ -134,7 +136,7 @@ _STEPS: Mapping[type, Callable[[Any], JobStep]] = {
     ChecksReported: _checks,
     BaseMerged: _merged,
     BaseNotMerged: lambda e: JobStep(e.recorded_at, "Documentation's branch not merged", is_error=True),
-    WorkRebased: lambda e: JobStep(e.rebased_at, "Put on another commit", f"commit {e.onto[:10]}"),
+    WorkRebased: lambda e: JobStep(e.rebased_at, "Moved to another commit", f"commit {e.onto[:10]}"),
     Committed: lambda e: JobStep(e.committed_at, "Committed", f"commit {e.commit[:10]}"),
     BranchPushed: lambda e: JobStep(e.pushed_at, "Branch pushed", e.branch),
     PullRequestOpened: lambda e: JobStep(e.opened_at, "Pull request opened", f"number {e.number}"),
@@ -146,9 +148,11 @@ _STEPS: Mapping[type, Callable[[Any], JobStep]] = {
     CommentAnswered: lambda e: JobStep(e.answered_at, "Comment answered", e.failure, is_error=bool(e.failure)),
     JobReopened: lambda e: JobStep(e.reopened_at, "Job continued", f"round {e.round}"),
     RoundStarted: lambda e: JobStep(e.started_at, "Job continued", f"round {e.round}"),
-    JobWaiting: lambda e: JobStep(e.next_try_at, "Waiting until then", str(e.dependency)),
+    JobWaiting: lambda e: JobStep(e.next_try_at, "Next try", f"waiting for the {str(e.dependency).replace('_', ' ')}"),
     JobResumed: lambda e: JobStep(e.resumed_at, "Resumed"),
     JobInterrupted: lambda e: JobStep(e.interrupted_at, "Interrupted"),
-    JobCompleted: lambda e: JobStep(e.completed_at, "Completed"),
-    JobFailed: lambda e: JobStep(e.failed_at, "Failed", e.code, is_error=True),
+    JobCompleted: lambda e: JobStep(
+        e.completed_at, "Asked a question" if e.outcome == "needs_input" else "Completed", is_end=True
+    ),
+    JobFailed: lambda e: JobStep(e.failed_at, "Failed", e.code, is_error=True, is_end=True),
 }

@@ -1,7 +1,7 @@
 """The instructions that the builtin editor understands, found in what people write."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -10,6 +10,10 @@ from service.markup.markdown import Markdown
 
 EVERY_PAGE = "*"
 """In place of a path."""
+MAX_QUOTED = 60
+"""Limit for an added text that a title quotes, in characters."""
+MAX_JOINED = 100
+"""Limit for a title of several changes, in characters."""
 
 Place = str
 """Where in a page: ``end``, ``top``, ``under`` or ``before`` a heading."""
@@ -268,9 +272,10 @@ def title_of(instruction: Instruction) -> str:
     match instruction:
         case Replace(old=old, new=new, path=path):
             return f"Replace {short(old)} with {short(new)}{f' in {path}' if path else ''}"
-        case Add(path=path, heading=heading, place=place):
-            where = f", {place} {short(heading)}" if heading else ""
-            return f"Add to {'every page' if path == EVERY_PAGE else path}{where}"
+        case Add(text=text, path=path, heading=heading, place=place):
+            where = f" {place} {short(heading)}" if heading else ""
+            what = short(text) if len(text) <= MAX_QUOTED and "\n" not in text.strip() else "text"
+            return f"Add {what} to {'every page' if path == EVERY_PAGE else path}{where}"
         case Create(path=path):
             return f"Create the page {path}"
         case Rename(path=path, to=to):
@@ -283,6 +288,23 @@ def title_of(instruction: Instruction) -> str:
             return f"Fix broken links{f' in {path}' if path else ''}"
         case _:
             assert_never(instruction)
+
+
+def title_of_all(instructions: Sequence[Instruction]) -> str:
+    """Return a title for what several instructions changed: ``Replace "a" with "b" and "c" with "d"``."""
+    phrases: list[str] = []
+    last = ""
+    for title in dict.fromkeys(map(title_of, instructions)):
+        verb, _, rest = title.partition(" ")
+        phrases.append(title if not phrases else rest if verb == last else f"{verb.lower()} {rest}")
+        last = verb
+    if len(phrases) == 1:
+        return phrases[0]
+    joined = f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+    if len(joined) <= MAX_JOINED:
+        return joined
+    more = len(phrases) - 1
+    return f"{phrases[0]} and {more} more {'change' if more == 1 else 'changes'}"
 
 
 def short(text: str, width: int = 60) -> str:

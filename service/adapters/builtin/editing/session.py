@@ -19,6 +19,7 @@ from service.adapters.builtin.editing.forms import (
     parse,
     short,
     title_of,
+    title_of_all,
 )
 from service.adapters.builtin.editing.mending import mend_broken_by_changes, mend_links
 from service.adapters.builtin.editing.merging import (
@@ -59,6 +60,7 @@ class Session:
         self._begun: list[Instruction] = []
         self._done: list[bool] = []
         """For each finished instruction, whether it changed something or had nothing to fix."""
+        self._changed: list[Instruction] = []
         self._unknown: list[str] = []
         self._has_merge = False
         """Branches were merged, and the conflicts have not been looked at."""
@@ -84,7 +86,10 @@ class Session:
                 instruction, edits = self._waiting.pop(0), self._editing.edits
                 self._begun.append(instruction)
                 yield from self._carry_out(instruction)
-                self._done.append(self._editing.edits > edits or isinstance(instruction, FixLinks))
+                has_changed = self._editing.edits > edits
+                self._done.append(has_changed or isinstance(instruction, FixLinks))
+                if has_changed:
+                    self._changed.append(instruction)
             plan = (("plan", self._plan()),) if self._begun else ()
             if question := self._question():
                 yield from self._ask_people(question, plan)
@@ -182,7 +187,7 @@ class Session:
             lines = self._merge_report()
             summary = lines[0] if len(lines) == 1 else "\n".join(f"- {line}" for line in lines)
             return {"title": MERGE_TITLE, "summary": summary[:7900]}
-        title = title_of(self._begun[0]) if len(self._begun) == 1 else f"Carry out {len(self._begun)} instructions"
+        title = title_of_all(self._changed or self._begun) if self._begun else "Nothing to change"
         lines = [*(self._merge_report() if self._merged else self._editing.report)]
         if self._unknown:
             lines.append(f"Not understood, and left undone: {self._ignored()}.")

@@ -14,14 +14,16 @@ from service.domain.texts.times import moment
 from service.integrity.log_place import log_place
 from service.queries.audit import CATEGORIES, Filter, event_at, event_page, pages
 from service.queries.export_format import Line, encoded, heading
+from service.runtime.system import new_id
 from service.streams import JOBS
-from service.web.dashboard.page import Live, dashboard_page, fragment_html, live, see_other
+from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
 from service.web.http.access.people import SignedIn, metadata, operator
 from service.web.http.app_keys import DATA, LOG_CHECK, REPRODUCER, SHARED_SECRETS, STORE
 from service.web.http.forms import read_form
 from service.web.http.problems import json_response
 from service.web.http.query_params import bad_query, query_param, read_whole
 from service.web.http.routes import VISIT
+from service.web.pages.rendering import rendered
 from service.workers.checkpointing import make_checkpoint
 from service.workers.reproduction import Reproduced
 
@@ -71,7 +73,7 @@ async def show_event(request: web.Request) -> web.Response:
 async def show_check(request: web.Request) -> web.Response:
     person = await operator(request)
     state = request.app[LOG_CHECK].state
-    return dashboard_page(request, person, "operators/audit_verify.html", check=state)
+    return dashboard_page(request, person, "operators/audit_verify.html", check=state, form=new_id())
 
 
 @routes.post("/operator/audit/verify")
@@ -79,7 +81,8 @@ async def start_check(request: web.Request) -> web.Response:
     person = await operator(request)
     head = str(await request.app[STORE].head())
     await _record(request, person, {"through": head}, page="audit verify")
-    notice = "" if request.app[LOG_CHECK].start() else "A check is under way already."
+    form = (await read_form(request)).get("form", "")[:MAX_CHARACTERS] if request.can_read_body else ""
+    notice = "" if request.app[LOG_CHECK].start(form) else "A check had already been started. This is its result."
     return see_other(request, "operator/audit/verify", notice=notice)
 
 
@@ -87,7 +90,10 @@ async def start_check(request: web.Request) -> web.Response:
 async def follow_check(request: web.Request) -> web.StreamResponse:
     await operator(request)
     states = request.app[LOG_CHECK].changes()
-    fragments = (Live(fragment_html(request, "operators/audit_check.html", check=state)) async for state in states)
+    root = root_of_page(request)
+    fragments = (
+        Live(rendered("operators/audit_check.html", root=root, check=state, form=new_id())) async for state in states
+    )
     return await live(request, fragments)
 
 

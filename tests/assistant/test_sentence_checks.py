@@ -167,6 +167,15 @@ def test_verdicts_do_not_depend_on_chunks(size):
     assert "".join(text[check.start :][:4] for check in checked(text).checks).startswith("A pr")
 
 
+def test_marked_sentence_is_shown_as_readers_see_it():
+    """In an answer ``<`` is written ``&lt;``; the pages that show the sentence escape it once more."""
+    shown = [
+        check.text
+        for check in checked("Put &lt;b> and `&lt;` &amp; wait 77 seconds.\n\n```\n&lt;port 99\n```\n").checks
+    ]
+    assert shown == ["Put <b> and `&lt;` & wait 77 seconds.", "&lt;port 99"]
+
+
 async def test_reply_ends_with_all_verdicts_and_records_the_marked():
     index, model = FakeSearchIndex(), ScriptedModel(["Connect it [1]. Wait ", "77 s [1].\n"])
     index.put("docs", {"deploy.md": "# Deploy\n\nTo deploy, connect it and wait 7 s.\n"})

@@ -8,6 +8,7 @@ for a very long sentence and belongs in a thread.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from html import unescape
 
 from msgspec.structs import replace
 
@@ -168,7 +169,7 @@ class SentenceChecker:
         if place is not None and has_place:
             passage, lines = passage_of[place], self._passages.lines_of(place)
         return SentenceCheck(
-            text=_shown(unit.text),
+            text=_shown(unit),
             start=unit.start,
             status=status,
             passage=passage,
@@ -202,6 +203,13 @@ def _has_many_capitals(text: str) -> bool:
     return len(words) >= 5 and capitals > 0.4 * len(words)
 
 
-def _shown(text: str) -> str:
-    words = " ".join(_CITED.sub("", text[: 4 * MAX_SHOWN]).lstrip("> ").split())
+_CODE_OR_ENTITY = re.compile(r"(?P<code>(?P<fence>`+).*?(?P=fence))|&(?:lt|amp);", re.DOTALL)
+
+
+def _shown(unit: Unit) -> str:
+    """Return the beginning of a sentence as readers see it: a page that shows it as text escapes it by itself."""
+    text = unit.text[: 4 * MAX_SHOWN]
+    if unit.kind != "code":
+        text = _CODE_OR_ENTITY.sub(lambda found: found["code"] or unescape(found[0]), text)
+    words = " ".join(_CITED.sub("", text).lstrip("> ").split())
     return words if len(words) <= MAX_SHOWN else words[: MAX_SHOWN - 1].rstrip() + "…"

@@ -100,7 +100,7 @@ _job_id = together(
     notes=BUILTIN_FORMS,
 )
 @click.argument("prompt", metavar="INSTRUCTION", help="what to change, in quotes")
-@click.option("--project", metavar="ID_OR_DOMAIN", help="the project; needed only when there are several")
+@click.option("--project", metavar="ID_OR_SITE", help="the project; needed only when there are several")
 @click.option("--model", default="", metavar="ALIAS", help="a model of the settings (default: the agent's)")
 @click.option("--branch", default="", help="the branch to work on (default: a new one, named after the job)")
 @click.option("--draft", is_flag=True, help="open the pull request as a draft")
@@ -200,7 +200,7 @@ async def watch(runtime: Runtime, options: Options, output: Output) -> int:
     does="list jobs, the newest first",
     examples=["job list", "job list --project guide --status failed --limit 50", "job list --archived --json"],
 )
-@click.option("--project", metavar="ID_OR_DOMAIN", help="the project; needed only when there are several")
+@click.option("--project", metavar="ID_OR_SITE", help="the project; needed only when there are several")
 @click.option("--status", type=Choice(("active", "completed", "failed")), help="only those")
 @click.option("--archived", is_flag=True, help="the archived ones, too")
 @click.option("--limit", type=COUNT, default=20, metavar="N", help="how many at most (default: 20)")

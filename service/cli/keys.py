@@ -6,12 +6,13 @@ import click
 from msgspec import to_builtins
 
 from eventstore import Metadata
-from service.cli.output import DONE, Output, table
+from service.cli.output import DONE, Output, note, table
 from service.cli.parsing import Choice, Group, Options, together
 from service.cli.projects import the_organization
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site
 from service.commands.access.keys import NewKey, change_key, create_key, revoke_key
+from service.domain.access.callers import completed_origins
 from service.domain.access.keys import LIFETIMES_DAYS, SCOPES, ChangeKey
 from service.domain.errors import Invalid, NotFound
 from service.queries.access.keys import get_key, list_keys
@@ -56,7 +57,7 @@ _reader_tokens = click.option(
     ],
 )
 @click.option("--kind", type=Choice(("admin", "assistant")), required=True, help="which of the two APIs it opens")
-@click.option("--domain", multiple=True, help="a site that an assistant key serves; repeatable")
+@click.option("--domain", multiple=True, metavar="SITE", help="name of a site that an assistant key serves; repeatable")
 @click.option(
     "--scope",
     type=Choice(SCOPES),
@@ -71,7 +72,7 @@ _reader_tokens = click.option(
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create_key_(runtime: Runtime, options: Options, output: Output) -> int:
     if options.kind == "assistant" and not options.domain:
-        raise Invalid("An assistant key names the domains that it serves: --domain DOMAIN (docsmith project list).")
+        raise Invalid("An assistant key serves at least one site: name it with --domain SITE (docsmith project list).")
     for domain in options.domain:
         if await get_site(runtime.views, domain) is None:
             raise no_site(domain)
@@ -94,8 +95,39 @@ async def create_key_(runtime: Runtime, options: Options, output: Output) -> int
     created = await create_key(runtime.store, runtime.views, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     key = await _the_key(runtime, created.id)
+    if not output.as_json:
+        note(_created(key, completed_origins(options.origin or ())))
     output.result({**to_builtins(key), "token": created.token}, created.token)
     return DONE
+
+
+def _created(key: KeyView, completed: str) -> str:
+    """Return what a new key is for, for people; the key alone is on standard output, for programs."""
+    if key.kind == "admin":
+        where = 'Send it as "Authorization: Bearer KEY" to the API, from a server: it is a secret.'
+        may = f"may {_MAY[key.scope or 'all']}"
+    else:
+        where = {
+            "server": "Use it on a server: it is refused where a web page sends it.",
+            "browser": f"Use it in pages of {', '.join(key.allowed_origins)}.",
+            "open": "Use it in web pages and programs. Anyone who has it can ask: --origin binds it to your website.",
+        }[key.use or "open"]
+        may = f"may ask and search {', '.join(key.domains)}"
+    expires = f"expires on {key.expires_at[:10]}" if key.expires_at else "does not expire"
+    lines = [
+        f"Created the {key.kind} key {key.name!r} (id {key.id}). It {may}, and {expires}.",
+        where,
+        *([completed] if completed else []),
+        "Copy it now: it is shown only once.",
+    ]
+    return "\n".join(lines)
+
+
+_MAY = {
+    "read": "read jobs, questions and sites",
+    "jobs": "give the agent jobs, and read what happened",
+    "all": "do everything in its organization",
+}
 
 
 @key.command("list", does="list the keys, without their secret part")
@@ -108,7 +140,7 @@ async def list_keys_(runtime: Runtime, _options: Options, output: Output) -> int
         )
         for key in keys
     ]  # fmt: skip
-    head = ("ID", "KIND", "SCOPE", "NAME", "ENDS IN", "DOMAINS", "LAST USED", "STATE")
+    head = ("ID", "KIND", "SCOPE", "NAME", "ENDS IN", "SITES", "LAST USED", "STATE")
     output.result({"keys": keys}, table(head, cells))
     return DONE
 
@@ -152,6 +184,8 @@ async def update_key(runtime: Runtime, options: Options, output: Output) -> int:
     await change_key(runtime.store, row.id, change, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     row = await _the_key(runtime, options.id)
+    if completed := completed_origins(options.origin or ()):
+        note(completed)
     output.result(row, _shown(row))
     return DONE
 
@@ -176,7 +210,7 @@ def _shown(row: KeyView) -> str:
         anywhere = (
             "none: no web page may use this key" if row.use == "server" else "any: every website may use this key"
         )
-        lines += [("domains", ", ".join(row.domains)), ("origins", origins or anywhere)]
+        lines += [("sites", ", ".join(row.domains)), ("origins", origins or anywhere)]
     if row.use == "browser":
         lines.append(("reader tokens", "required" if row.reader_tokens else "not required"))
     return "\n".join(f"{name + ':':14}{value}" for name, value in lines)

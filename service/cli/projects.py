@@ -182,7 +182,9 @@ async def list_organizations_(runtime: Runtime, _options: Options, output: Outpu
 @click.option(
     "--docs", default="", metavar="SUBFOLDER", help="the folder of it that holds the documentation (default: all of it)"
 )
-@click.option("--domain", help="what the site is called in the assistant's addresses (default: from the name)")
+@click.option(
+    "--domain", metavar="SITE", help="name of its site, a part of addresses, such as guide (default: from the name)"
+)
 @click.option(
     "--code-host",
     type=Choice([kind for kind in get_args(CodeHostKind) if kind != "website"]),
@@ -222,7 +224,7 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
     row = await get_project(runtime.views, created.id)
     assert row is not None
     _warn(row, created.warnings)
-    output.result(row, f"project {created.id}\ndomain {new.domain}")
+    output.result(row, f"project {created.id}\nsite {new.domain}")
     return DONE
 
 
@@ -239,7 +241,7 @@ async def create_project_(runtime: Runtime, options: Options, output: Output) ->
     ],
     at_most_one=[("label", "no_labels"), ("reviewer", "no_reviewers")],
 )
-@click.argument("project", metavar="ID_OR_DOMAIN")
+@click.argument("project", metavar="ID_OR_SITE")
 @click.option("--name", help="what people call it")
 @click.option("--repository", metavar="URL", help="its new address, where its code host is not the embedded one")
 @click.option("--ref", help="the branch to work from")
@@ -285,7 +287,7 @@ async def update_project_(runtime: Runtime, options: Options, output: Output) ->
 
 
 @project.command("show", does="show all settings of a project")
-@click.argument("project", metavar="ID_OR_DOMAIN")
+@click.argument("project", metavar="ID_OR_SITE")
 async def show_project_(runtime: Runtime, options: Options, output: Output) -> int:
     row = await the_project(runtime, options.project)
     site = await get_site(runtime.views, row.domain)
@@ -353,7 +355,7 @@ def _is_unencrypted(url: str) -> bool:
 async def list_projects_(runtime: Runtime, _options: Options, output: Output) -> int:
     rows = await list_projects(runtime.views)
     cells = [(row.id, row.name, row.domain, row.code_host, row.repository, row.ref) for row in rows]
-    output.result({"projects": rows}, table(("ID", "NAME", "DOMAIN", "CODE HOST", "REPOSITORY", "REF"), cells))
+    output.result({"projects": rows}, table(("ID", "NAME", "SITE", "CODE HOST", "REPOSITORY", "REF"), cells))
     return DONE
 
 
@@ -374,7 +376,7 @@ async def the_organization(runtime: Runtime, named: str | None) -> str:
 
 
 async def the_project(runtime: Runtime, named: str | None) -> ProjectView:
-    """The one that was named by id or domain, or the only one there is."""
+    """The one that was named by its id or its site's name, or the only one there is."""
     if named is not None:
         row = await get_project(runtime.views, named) or await project_of_domain(runtime.views, named)
         if row is None:
@@ -384,5 +386,5 @@ async def the_project(runtime: Runtime, named: str | None) -> ProjectView:
     if not rows:
         raise NotFound("There is no project yet. Create one: docsmith project create --name NAME --repository PATH")
     if len(rows) > 1:
-        raise Invalid("There are several projects. Choose one with --project ID_OR_DOMAIN (docsmith project list).")
+        raise Invalid("There are several projects. Choose one with --project ID_OR_SITE (docsmith project list).")
     return rows[0]

@@ -6,11 +6,12 @@ import click
 from msgspec import to_builtins
 
 from eventstore import Metadata
-from service.cli.output import DONE, Output, table
+from service.cli.output import DONE, Output, note, table
 from service.cli.parsing import Choice, Group, Options
 from service.cli.runtime import Runtime
 from service.cli.sites import no_site, restricted_pages
 from service.commands.sites import update_site as change_site
+from service.domain.access.callers import completed_origins
 from service.domain.errors import Invalid
 from service.domain.sites import ChangeSiteAccess
 from service.domain.widget import FORMS, WidgetChange
@@ -38,7 +39,7 @@ site = Group("site")
     ],
     at_most_one=[("public", "private"), ("origin", "no_origins"), ("suggestion", "no_suggestions")],
 )
-@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.argument("domain", metavar="SITE", help="name of the site, as docsmith project list shows it")
 @click.option("--public", is_flag=True, help="answer everyone, without a key")
 @click.option("--private", is_flag=True, help="answer with an assistant key alone, as at the start")
 @click.option(
@@ -84,6 +85,8 @@ async def update_site(runtime: Runtime, options: Options, output: Output) -> int
     )
     await change_site(runtime.store, options.domain, change, widget, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
+    if completed := completed_origins(options.origin):
+        note(completed)
     after = await _the_site(runtime, options.domain)
     said = "" if after != before else "Nothing changed: these settings are in effect already.\n"
     await _show(runtime, after, payment, output, said)
@@ -91,7 +94,7 @@ async def update_site(runtime: Runtime, options: Options, output: Output) -> int
 
 
 @site.command("show", does="show a site, and who may ask it")
-@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.argument("domain", metavar="SITE", help="name of the site, as docsmith project list shows it")
 async def show_site(runtime: Runtime, options: Options, output: Output) -> int:
     view = await _the_site(runtime, options.domain)
     payment = await payment_of(runtime.models, runtime.settings.cost_bounds)
@@ -106,7 +109,7 @@ async def list_sites_(runtime: Runtime, _options: Options, output: Output) -> in
         (one.domain, "public" if one.public else "private", ", ".join(one.origins) or "-", f"{one.pages:,}")
         for one in sites
     ]
-    output.result({"sites": sites}, table(("DOMAIN", "ACCESS", "ORIGINS", "PAGES"), cells))
+    output.result({"sites": sites}, table(("SITE", "ACCESS", "ORIGINS", "PAGES"), cells))
     return DONE
 
 

@@ -56,7 +56,7 @@ MEANING_SECONDS = 5.0
     " address, entries of the navigation and includes that lead nowhere (exit code 3 for any of these), pages outside"
     " the navigation, and what was left out",
 )
-@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.argument("domain", metavar="SITE", help="name of the site, as docsmith project list shows it")
 async def index(runtime: Runtime, options: Options, output: Output) -> int:
     project = await project_of_domain(runtime.views, options.domain)
     if project is None:
@@ -209,7 +209,7 @@ async def restricted_pages(runtime: Runtime, domain: str) -> int:
         'search guide "how to inst" --prefix',
     ],
 )
-@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.argument("domain", metavar="SITE", help="name of the site, as docsmith project list shows it")
 @click.argument("query", metavar="QUERY", help="words, or a question")
 @click.option("--limit", type=COUNT, default=10, metavar="N", help="the most to print (default: 10)")
 @click.option("--explain", is_flag=True, help="say why each result has its place")

@@ -37,7 +37,7 @@ _CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
         'ask guide "How do I install it?" --json',
     ],
 )
-@click.argument("domain", metavar="DOMAIN", help="of the site, as docsmith project list shows it")
+@click.argument("domain", metavar="SITE", help="name of the site, as docsmith project list shows it")
 @click.argument("question", metavar="QUESTION", help="in quotes")
 @click.option("--thread", metavar="THREAD", help="continue this thread, whose id its last answer ended with")
 async def ask(runtime: Runtime, options: Options, output: Output) -> int:

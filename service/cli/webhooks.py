@@ -46,7 +46,7 @@ webhook = Group(
     multiple=True,
     help=f"events to send: {', '.join(JOB_EVENT_NAMES)}; repeatable (default: all)",
 )
-@click.option("--project", metavar="ID_OR_DOMAIN", help="only of its jobs (default: of all of the organization)")
+@click.option("--project", metavar="ID_OR_SITE", help="only of its jobs (default: of all of the organization)")
 @click.option("--organization", metavar="ID", help="whose it is; needed only when there are several")
 async def create(runtime: Runtime, options: Options, output: Output) -> int:
     project = await the_project(runtime, options.project) if options.project is not None else None
@@ -191,7 +191,7 @@ async def redeliver(runtime: Runtime, options: Options, output: Output) -> int:
     "Earlier secrets are not valid any more.",
     examples=["webhook incoming guide"],
 )
-@click.argument("project", metavar="ID_OR_DOMAIN", help="of the project, as docsmith project list shows it")
+@click.argument("project", metavar="ID_OR_SITE", help="of the project, as docsmith project list shows it")
 async def incoming(runtime: Runtime, options: Options, output: Output) -> int:
     project = await the_project(runtime, options.project)
     secret = await set_incoming_secret(runtime.store, project.id, Metadata(actor=cli_actor()))

@@ -54,7 +54,7 @@ async def create_project(
     if await get_organization(views, new.organization_id) is None:
         raise NotFound(f"Organization not found: {new.organization_id}. List them with: docsmith organization list")
     if await project_of_domain(views, new.domain) is not None:
-        raise Conflict(f"The domain {new.domain} belongs to another project.", code="domain_taken")
+        raise Conflict(f"The site name {new.domain} is taken by another project. Choose another.", code="domain_taken")
     project_id, at = new_id(), now()
     command = CreateProject(replace(new, ref=new.ref or "main"), at)
     await plan(store, PROJECTS, project_id, command)  # refused before the network is asked

@@ -213,7 +213,7 @@ def decide(command: SiteCommand, state: SiteState) -> list[SiteEvent]:
         case RegisterSite() as new, Absent():
             return [SiteRegistered(new.project_id, new.organization_id, registered_at=new.now)]
         case RegisterSite(), Site():
-            raise Conflict("This domain belongs to another project.", code="domain_taken")
+            raise Conflict("This site name is taken by another project. Choose another.", code="domain_taken")
         case _, Absent():
             raise NotFound("Site not found. List the projects to see their domains.")
         case RequestIndex(reason=reason, now=now), Site():

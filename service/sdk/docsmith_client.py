@@ -2826,7 +2826,7 @@ class Docsmith:
         """Stop a reply.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             chat_id: The `id` that the chat's requests carry in their body.
             thread_key: The thread's key.
             fp: The thread's own `fp`, where it is not `anonymous`.
@@ -2853,7 +2853,7 @@ class Docsmith:
         """Search a site.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             query: Words, or a question.
             page_size: How many sections at most; 10 when left out.
             score_threshold: Leaves out sections with a lower `metadata.score`.
@@ -2884,7 +2884,7 @@ class Docsmith:
         """Read a page of a site.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             path: Its path on the site, as search returns it, or in the repository.
             groups: The reader's groups: a page for others is not found.
         """
@@ -2903,7 +2903,7 @@ class Docsmith:
         """Get the settings of a site's widget.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
         """
         return cast("WidgetSettings", self._json(WidgetSettings, "GET", f"/discovery/v1/widget/{_quoted(domain)}"))
 
@@ -2913,7 +2913,7 @@ class Docsmith:
         """Rate a reply.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             thread_id: The thread's id.
             message_id: The reply's id, as its stream names it at the start.
             rating: Whether it was of use.
@@ -3005,7 +3005,7 @@ class Docsmith:
         Args:
             name: The project's name for people.
             docs_folder: The folder that holds the documentation; all of it when left out.
-            domain: The identifier of its site; from the name when left out.
+            domain: The name of its site, a part of addresses; from the project's name when left out.
             data: The file's content.
         """
         return cast(
@@ -3106,7 +3106,7 @@ class Docsmith:
         """Get a site.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
         """
         return cast("ShownSite", self._json(ShownSite, "GET", f"/v2/sites/{_quoted(domain)}"))
 
@@ -3114,7 +3114,7 @@ class Docsmith:
         """Get the report of a site.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
         """
         return cast("SiteReport", self._json(SiteReport, "GET", f"/v2/sites/{_quoted(domain)}/report"))
 
@@ -3122,7 +3122,7 @@ class Docsmith:
         """Index a site again.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
         """
         return cast("ShownSite", self._json(ShownSite, "POST", f"/v2/sites/{_quoted(domain)}/index"))
 
@@ -3132,7 +3132,7 @@ class Docsmith:
         """Open a site to everyone, or close it.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             public: Whether anyone may ask it, without a key.
             origins: The websites whose pages may ask it; instead of those so far.
         """
@@ -3157,7 +3157,7 @@ class Docsmith:
         """Change the settings of a site's widget.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             title: The heading of its panel.
             greeting: Its first words to the reader.
             suggestions: Questions to begin with; instead of those so far.
@@ -3187,7 +3187,7 @@ class Docsmith:
         """Explain a search.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             query: Words, or a question.
             language: The reader's language, such as `de`: pages that the site has for other languages are left out.
         """
@@ -3205,7 +3205,7 @@ class Docsmith:
         """Measure a site's search by test questions.
 
         Args:
-            domain: The site's domain, such as `docs.example.com`.
+            domain: The site's name, such as `guide` or `docs.example.com`.
             questions: The questions, at most 200.
         """
         return cast(

@@ -184,7 +184,7 @@ def test_a_search_finds_the_right_page_first(service):
         (("ask", "nowhere", "x"), "docsmith project list"),
         (("job", "show", "nothing"), "Job not found: nothing. See: docsmith job list"),
         (("job", "create", "x", "--project", "nowhere"), "docsmith project list"),
-        (("key", "create", "--kind", "assistant"), "names the domains"),
+        (("key", "create", "--kind", "assistant"), "serves at least one site"),
         (("key", "create", "--kind", "assistant", "--domain", "nowhere"), "docsmith project list"),
         (("key", "revoke", "nothing"), "docsmith key list"),
         (("project", "create", "--name", "X", "--repository", "/does/not/exist"), "/does/not/exist"),

@@ -31,6 +31,34 @@ def test_the_lists_of_a_key_are_kept_in_one_form_and_replaced(service):
     assert made["token"][-4:] in said
 
 
+def test_new_key_is_explained_beside_its_secret(service):
+    """Standard output is the key alone, for programs; what it is for is on standard error."""
+    for arguments, says in (
+        (
+            ("admin", "--scope", "jobs"),
+            ["Created the admin key", "may give the agent jobs", "does not expire", "server"],
+        ),
+        (("assistant", "--domain", "kite", "--server"), ["ask and search kite", "refused where a web page sends it"]),
+        (("assistant", "--domain", "kite", "--expires-days", "7"), ["expires on 20", "Anyone who has it can ask"]),
+    ):
+        made = service.run("key", "create", "--kind", *arguments)
+        assert made.stdout.count("\n") == 1
+        assert made.stdout.startswith("docsmith_")
+        for words in (*says, "only once"):
+            assert words in made.stderr
+        assert made.stdout.strip() not in made.stderr
+
+
+@pytest.mark.parametrize("origin", ["docs.example.com", "localhost:3000"])
+def test_origin_without_a_scheme_is_completed_and_said(service, origin):
+    says = f"{origin} has no scheme, so it was saved as https://{origin}. For plain HTTP, write http://{origin}."
+    made = service.run("key", "create", "--kind", "assistant", "--domain", "kite", "--origin", origin)
+    assert says in made.stderr
+    changed = service.run("site", "update", "kite", "--origin", origin)
+    assert says in changed.stderr
+    assert "scheme" not in service.run("site", "update", "kite", "--origin", f"http://{origin}").stderr
+
+
 def test_admin_key_has_the_scope_that_was_chosen(service):
     made = service.cli("key", "create", "--kind", "admin", "--scope", "jobs")
     assert service.cli("key", "show", made["id"])["scope"] == "jobs"

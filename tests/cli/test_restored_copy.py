@@ -123,6 +123,7 @@ async def test_drill_works_and_nothing_leaves_the_machine(copies, http):  # noqa
     copy.cli("audit", "verify")
     assert copy.stop() == 0
     assert "This is a drill" in copy.log()
+    assert "Its sites can be asked." in copy.log()
     assert there.asked == []
     assert not (copy.data / "checkpoints.jsonl").exists()
     shown = await asyncio.to_thread(copy.cli, "audit", "show", "--stream", "job-far")

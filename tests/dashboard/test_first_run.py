@@ -59,7 +59,7 @@ def test_first_run_needs_nothing_but_a_browser(page):
     page.get_by_role("button", name="Create the organization").click()
 
     page.get_by_role("link", name="Create a project").click()
-    page.get_by_label("Name", exact=True).fill("Kite guide")
+    page.get_by_label("Project name", exact=True).fill("Kite guide")
     file = {"name": "kite.zip", "mimeType": "application/zip", "buffer": archive()}
     page.get_by_label("Zip archive").set_input_files(file)
     page.get_by_role("button", name="Create the project").click()

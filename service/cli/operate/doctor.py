@@ -106,7 +106,7 @@ async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[F
         yield Finding("organization", "wrong", "There is none.", "docsmith organization create --name NAME")
     elif not projects:
         yield Finding(
-            "project", "wrong", "There is none.", "docsmith project create --name NAME --repository URL --domain DOMAIN"
+            "project", "wrong", "There is none.", "docsmith project create --name NAME --repository URL --domain SITE"
         )
     if not log_place(runtime.data).is_local:
         async with runtime.join() as instances:

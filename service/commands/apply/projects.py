@@ -96,7 +96,7 @@ async def _change(installation: Installation, entry: ProjectEntry, found: Projec
 
 def _require_same_owner(owner: Owner, found: ProjectView) -> None:
     if owner.id != found.organization_id:
-        raise Conflict(f"The domain {found.domain} belongs to a project of another organization than {owner.name}.")
+        raise Conflict(f"The site name {found.domain} is taken by a project of another organization than {owner.name}.")
 
 
 def _values(entry: ProjectEntry) -> dict[str, object]:

@@ -92,6 +92,16 @@ def checked_origins(texts: Iterable[str]) -> tuple[str, ...]:
     return _few(tuple(origins))
 
 
+def completed_origins(texts: Iterable[str]) -> str:
+    """Return sentences about what was made of valid origins without a scheme; empty where all have one."""
+    bare = [text for text in texts if text.strip() and "://" not in text]
+    return " ".join(
+        f"{text.strip()} has no scheme, so it was saved as {checked_origins([text])[0]}. For plain HTTP, write"
+        f" http://{text.strip().lower()}."
+        for text in bare
+    )
+
+
 def is_origin_allowed(origin: str, allowed: Iterable[str]) -> bool:
     """Return whether one of ``checked_origins`` covers what a browser sent; never for ``null`` or no origin."""
     if len(origin) > MAX_ORIGIN_CHARACTERS:

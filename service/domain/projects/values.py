@@ -12,7 +12,9 @@ DOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 def checked_domain(domain: str) -> str:
     """Return the domain. Raise Invalid when it is not one."""
     if not DOMAIN.fullmatch(domain):
-        raise Invalid("A domain is 1 to 100 lower-case letters, digits, dots and hyphens, such as docs.example.com.")
+        raise Invalid(
+            "A site name is 1 to 100 lower-case letters, digits, dots and hyphens, such as guide or docs.example.com."
+        )
     return domain
 
 

@@ -34,15 +34,16 @@ Docsmith serves {url}, with its data in {data} ({models}).
 There is no project yet. To make the first one, sign in, or in another terminal:
 
   docsmith organization create --name NAME --data {data}
-  docsmith project create --name NAME --repository URL_OR_FOLDER --domain DOMAIN --data {data}
+  docsmith project create --name NAME --repository URL_OR_FOLDER --domain SITE --data {data}
   docsmith key create --kind admin --data {data}
-  docsmith key create --kind assistant --domain DOMAIN --data {data}
+  docsmith key create --kind assistant --domain SITE --data {data}
 
 """
 
 DRILL = """
-This is a drill on {data}, a restored copy: the builtin model works, and nothing leaves this
-machine. Jobs that had begun or waited in the backup stay as they are.
+This is a drill on {data}, a restored copy, at {url}: the builtin model works, and nothing leaves
+this machine. Jobs that had begun or waited in the backup stay as they are.
+{sites}
 """
 
 SWITCH_SECONDS = 0.0005
@@ -155,7 +156,12 @@ async def _greet(server: Server, data: Path) -> None:
     """One line in the log; the first time also what to do first, for people."""
     log.info("serving", address=server.url, data=str(data), models=server.models.describe())
     if server.is_drill:
-        sys.stderr.write(DRILL.format(data=data))
+        sites = (
+            "The copy has no project, so there is no site to ask."
+            if await server.is_new()
+            else "Its sites can be asked."
+        )
+        sys.stderr.write(DRILL.format(data=data, url=server.url, sites=sites))
         sys.stderr.flush()
     elif await server.is_new():
         sys.stderr.write(FIRST_STEPS.format(url=server.url, data=data, models=server.models.describe()))

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from service.commands.access.keys import NewKey, change_key, revoke_key
+from service.domain.access.callers import completed_origins
 from service.domain.access.keys import LIFETIMES_DAYS, ChangeKey, KeyKind, KeyScope
 from service.domain.errors import Conflict, Invalid
 from service.queries.access.keys import key_of, keys_page
@@ -109,6 +110,7 @@ async def create(request: web.Request) -> web.Response:
         viewer,
         "access/key_created.html",
         key=created,
+        completed=completed_origins(_lines(form, "origins")) if created.allowed_origins else "",
         scopes=SCOPES,
         projects=await _projects_of(request, viewer.organization_id) if created.kind == "admin" else [],
         tag=_tag(request, created),
@@ -138,7 +140,8 @@ async def change(request: web.Request) -> web.Response:
         await change_key(request.app[STORE], key_id, wanted, metadata(request))
     except Invalid as error:
         return await _key_page(request, viewer, form, error=str(error))
-    return see_other(request, f"dashboard/{viewer.organization_id}/keys/{key_id}", notice="The key is changed.")
+    notice = f"The key is changed. {completed_origins(origins or ())}".strip()
+    return see_other(request, f"dashboard/{viewer.organization_id}/keys/{key_id}", notice=notice)
 
 
 @routes.post("/dashboard/{organizationId}/keys/{keyId:[0-9a-f]{32}}/revoke")

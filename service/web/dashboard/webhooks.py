@@ -34,7 +34,7 @@ async def show_webhooks(request: web.Request) -> web.Response:
     await wait_for_head(request.app[STORE], request.app[VIEWS])
     found = await webhooks_of(request.app[VIEWS], viewer.organization_id)
     shown = [(one, _shown_url(viewer, one.url)) for one in found.webhooks]
-    return dashboard_page(request, viewer, "webhooks.html", webhooks=shown)
+    return dashboard_page(request, viewer, "webhooks.html", webhooks=shown, projects=await _names(request, viewer))
 
 
 @routes.get("/dashboard/{organizationId}/webhooks/new")
@@ -74,6 +74,7 @@ async def show_webhook(request: web.Request) -> web.Response:
         "webhook.html",
         webhook=webhook,
         url=_shown_url(viewer, webhook.url),
+        project_name=(await _names(request, viewer)).get(webhook.project_id or "", "all"),
         disabled=DISABLED.get(webhook.disabled or "", ""),
         deliveries=found.deliveries,
         next=found.next_cursor,
@@ -143,6 +144,11 @@ async def _form(request: web.Request, viewer: Member, form: Mapping[str, str], *
         projects=[("", "All projects"), *((one.id, one.name) for one in projects)],
         error=error,
     )
+
+
+async def _names(request: web.Request, viewer: Member) -> Mapping[str, str]:
+    """Return the names of the organization's projects, by id."""
+    return {one.id: one.name for one in await list_organization_projects(request.app[VIEWS], viewer.organization_id)}
 
 
 def _path(viewer: Member, *more: str) -> str:

@@ -41,7 +41,7 @@ class CreateJobArguments(Struct, forbid_unknown_fields=True, rename="camel"):
     prompt: Annotated[Prompt, described("The change to make to the documentation, in words.")]
     project: Annotated[
         Annotated[str, Meta(max_length=MAX_PROJECT_CHARACTERS)] | None,
-        described("A project's domain or id. May be left out where there is one project."),
+        described("A project's id or the name of its site. May be left out where there is one project."),
     ] = None
     context: Annotated[
         Annotated[str, Meta(max_length=MAX_CONTEXT_CHARACTERS)] | None,

@@ -43,7 +43,7 @@ tools: Tools[Organization] = Tools()
 class UnansweredArguments(Struct, forbid_unknown_fields=True):
     project: Annotated[
         Annotated[str, Meta(max_length=MAX_PROJECT_CHARACTERS)] | None,
-        described("A project's domain or id; all projects when left out."),
+        described("A project's id or the name of its site; all projects when left out."),
     ] = None
     days: Annotated[Annotated[int, Meta(ge=1, le=MAX_DAYS)], described("How many days, today in UTC included.")] = DAYS
     limit: Annotated[Annotated[int, Meta(ge=1, le=MAX_GAPS)], described("How many groups at most.")] = GAPS

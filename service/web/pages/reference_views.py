@@ -12,7 +12,7 @@ MAX_DEPTH = 4
 
 VARIABLES: Mapping[str, tuple[str, str]] = {
     "projectId": ("PROJECT", "a project's id: docsmith project list"),
-    "domain": ("DOMAIN", "its site's domain"),
+    "domain": ("DOMAIN", "the name of its site"),
     "id": ("JOB", "a job's id, from the answer to its request"),
     "threadId": ("THREAD", "a thread's id, from an answer's X-Thread-Id"),
     "messageId": ("MESSAGE", "a reply's id, from the start of its stream"),
@@ -32,7 +32,7 @@ KEY = "DOCSMITH_KEY"
 """The variable of the key in the page's commands."""
 KEY_KINDS = {
     "admin": "docsmith key create --kind admin",
-    "assistant": "docsmith key create --kind assistant --domain DOMAIN",
+    "assistant": "docsmith key create --kind assistant --domain SITE",
 }
 
 

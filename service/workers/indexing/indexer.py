@@ -317,7 +317,7 @@ class Indexer:
         project = await project_of_domain(self._views, domain)
         if project is None:
             raise NotFound(
-                f"Site not found: {domain}. List the projects to see their domains.", code="domain_not_found"
+                f"Site not found: {domain}. List the projects to see the names of their sites.", code="domain_not_found"
             )
         wanted = self._sites.get(domain, Wanted())
 

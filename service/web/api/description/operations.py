@@ -44,7 +44,7 @@ PATH_PARAMETERS = {
     parameter.name: parameter
     for parameter in (
         Parameter("projectId", "The project's id, as `docsmith project list` shows it.", where="path"),
-        Parameter("domain", "The site's domain, such as `docs.example.com`.", where="path", example="guide"),
+        Parameter("domain", "The site's name, such as `guide` or `docs.example.com`.", where="path", example="guide"),
         Parameter("id", "The job's id.", where="path"),
         Parameter("chatId", "The `id` that the chat's requests carry in their body.", where="path"),
         Parameter("keyId", "The key's id.", where="path"),

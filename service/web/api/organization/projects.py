@@ -233,7 +233,7 @@ async def create_project(request: web.Request) -> web.Response:
     parameters=(
         Parameter("name", "The project's name for people.", Name, required=True, example="Guide"),
         Parameter("docsFolder", "The folder that holds the documentation; all of it when left out.", Text),
-        Parameter("domain", "The identifier of its site; from the name when left out.", Name),
+        Parameter("domain", "The name of its site, a part of addresses; from the project's name when left out.", Name),
     ),
     errors={
         400: ("bad_archive", "too_large"),

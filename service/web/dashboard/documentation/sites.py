@@ -7,6 +7,7 @@ from contextlib import aclosing
 from aiohttp import web
 
 from service.commands.sites import request_index
+from service.domain.access.callers import completed_origins
 from service.domain.errors import ServiceError
 from service.domain.sites import ChangeSiteAccess
 from service.queries.payments import payer, payment_of
@@ -128,7 +129,7 @@ async def change_access(request: web.Request) -> web.Response:
     except ServiceError as error:
         return await _access_page(request, viewer, site, values, error)
     path = f"dashboard/{viewer.organization_id}/sites/{site.view.domain}/access"
-    return see_other(request, path, notice="Saved. It applies from now on.")
+    return see_other(request, path, notice=f"Saved. It applies from now on. {completed_origins(origins)}".strip())
 
 
 async def _access_page(

@@ -215,7 +215,7 @@ async def site_for(request: web.Request) -> ProjectView:
 
 def site_not_found() -> NotFound:
     """Return the error for a site that does not exist, or that the caller may not know of."""
-    return NotFound("Site not found. Check the domain in the address.", code="domain_not_found")
+    return NotFound("Site not found. Check its name in the address.", code="domain_not_found")
 
 
 async def _public_site(request: web.Request) -> ProjectView:

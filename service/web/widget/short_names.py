@@ -17,12 +17,20 @@ LITERAL = (
 """A string, a template (none within another), or a regular expression."""
 
 _PRIVATE = re.compile(r"\bthis\.#(\w+)")
-_DECLARED = re.compile(r"^(?:(?:async )?function|class|const|let) (?:(\w+)|\[([\w, ]+)\])", re.MULTILINE)
-"""A declaration at the margin; in braces there are imports."""
+_DECLARED = re.compile(
+    r"(?:^(?:async )?(?:function|class) |(?<![\w$#.])(?<!export )(?:const|let) )(?:(\w+)|\[([\w, ]+)\])"
+    r"|\(([\w, ]+)\) (?:=>|\{)",
+    re.MULTILINE,
+)
+"""A declaration of a function or class at the margin, of a variable anywhere, or of a parameter; in braces there are
+imports and members of objects. A name is made short in all of its module at once, so scopes do not matter.
+"""
 _WORD = re.compile(r"(?<![\w$#])[\w$]+")
 _TOKEN = re.compile(rf"(?P<comment>{COMMENT})|(?P<literal>{LITERAL})|#?[\w$]+|\.\.\.|\S", re.DOTALL)
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _RESERVED = frozenset({"as", "do", "if", "in", "is", "of"})
+_GLOBAL = frozenset({"event", "history", "location", "origin", "self", "status", "top"})
+"""Names that a window has and variables have as well: a module may mean either."""
 _CLASS = "class {"
 
 
@@ -31,12 +39,13 @@ def with_short_names(source: str) -> str:
     private = {name: _letters(at) for at, name in enumerate(dict.fromkeys(_PRIVATE.findall(source)))}
     source = re.sub(r"#(\w+)", lambda found: f"#{private.get(found[1], found[1])}", source)
     tokens = [found for found in _TOKEN.finditer(source) if not found["comment"]]
-    declared = {name: None for found in _DECLARED.finditer(source) for name in (found[1] or found[2]).split(", ")}
+    code = _TOKEN.sub(lambda found: " " if found["comment"] or found["literal"] else found[0], source)
+    declared = {name: None for found in _DECLARED.finditer(code) for name in found[found.lastindex or 0].split(", ")}
     kept = _kept([found[0] for found in tokens], declared.keys())
     kept |= {word for found in tokens if found[0].startswith("`") for word in _WORD.findall(found[0])}
     taken = {*_WORD.findall(source), *_RESERVED}
     free = (name for name in map(_letters, itertools.count()) if name not in taken)
-    names = dict(zip((name for name in declared if name not in kept), free, strict=False))
+    names = dict(zip((name for name in declared if name not in kept and name not in _GLOBAL), free, strict=False))
 
     def renamed(found: re.Match[str]) -> str:
         return found[0] if found["comment"] or found["literal"] else names.get(found[0], found[0])

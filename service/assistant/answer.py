@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from service.assistant.context import fitting, last_messages, mark_for, messages_for, passage_cost, passages_room
 from service.assistant.failures import (
+    STANDS_IN,
     ModelFailed,
     as_readers_learn,
     empty_reply,
@@ -30,7 +31,7 @@ from service.assistant.finding.first_search import FirstSearch
 from service.assistant.finding.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
 from service.assistant.finding.planning import Planner
 from service.assistant.finding.query import Queries, is_about_this_page, is_small_talk, queries_for
-from service.assistant.notes import continue_request, cut_off_note
+from service.assistant.notes import continue_request, cut_off_note, stand_in_note
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question, reader_language
 from service.assistant.sentence_checks.live import LiveChecks
 from service.assistant.sentence_checks.withheld import CodeWithholder
@@ -74,6 +75,9 @@ MAX_PIECE = 1_000
 """Characters of a model's text that are read at once; a provider may send all of it in one piece."""
 NO_ANSWER = "I could not find an answer to this in the documentation."
 """When a model ends without a word."""
+MAX_SECTIONS = 5
+UNANSWERED = "[0]"
+"""The mark of an answer that the documentation does not have (``citations``)."""
 NO_END = ModelEnd("stop", (), Usage(), "")
 
 
@@ -84,25 +88,27 @@ async def answer(
     model: Model,
     settings: AnswerSettings = DEFAULT_SETTINGS,
     planner: Planner | None = None,
+    stand_in: Model | None = None,
     live: Callable[[LiveEvent], None] | None = None,
     seats: asyncio.Semaphore | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
     """Yield what follows ``ReplyOpened``; the last event is ``ReplyDone``, or ``ReplyBroken`` for a ``ServiceError``.
 
     Of a failure of the model readers learn no more than ``failures`` has; a ``ModelFailure`` before it has the rest. An
-    empty reply of the model is asked for once more. ``planner``: None where no search is planned. ``live`` gets most of
-    the text, and the verdicts on it, in the call that reads it from the provider; these are not yielded then.
+    empty reply of the model is asked for once more. ``planner``: None where no search is planned. ``stand_in``: the
+    model that quotes passages where the other one has failed; None: the reply breaks then. ``live`` gets most of the
+    text, and the verdicts on it, in the call that reads it from the provider; these are not yielded then.
     ``seats``: of replies whose sentences are judged at once, in a process that gives many; the others wait.
     Closing the generator ends the model's call. Anything but a ``ServiceError`` is a bug and is raised.
     """
     try:
-        answering = _Answering(question, index, model, settings, planner, seats)
+        answering = _Answering(question, index, model, settings, planner, stand_in, seats)
         answering.live = live
         async with aclosing(answering.run()) as events, aclosing(answering.checks.watch(events)) as checked:
             async for event in checked:
                 yield event
     except ModelFailed as failed:
-        yield ModelFailure(model.name, failed.error.code, str(failed))
+        yield ModelFailure(model.name, failed.error.code, str(failed), is_final=True)
         yield ReplyBroken("interrupted", INTERRUPTED) if question.progress.text else as_readers_learn(failed.error)
     except ServiceError as error:
         goes_on = bool(question.progress.text)
@@ -117,11 +123,15 @@ class _Answering:
         model: Model,
         settings: AnswerSettings,
         planner: Planner | None,
+        stand_in: Model | None,
         seats: asyncio.Semaphore | None,
     ) -> None:
         self._question = question
         self._model = model
         self._planner = planner
+        self._stand_in = stand_in
+        self._failure = ""
+        """The code of what readers learn of the model, once it has failed and passages stand in."""
         self._settings = settings
         self._mark = mark_for(question.reply_id)
         self.live: Callable[[LiveEvent], None] | None = None
@@ -152,21 +162,88 @@ class _Answering:
         async with aclosing(self._search(queries, whole_page=path)) as events:
             async for event in events:
                 yield event
-        # Not before: a provider's library may have to be imported for it, and the reader has something to look at now.
-        try:
-            window_tokens = await self._model.window_tokens()
-        except ServiceError as error:
-            raise ModelFailed(error) from None
-        self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
-        async with aclosing(self._write()) as events:
+        async with aclosing(self._answered()) as events:
             async for event in events:
                 yield event
-        finish = self._transcript.finish or "stop"
+        finish = "error" if self._failure else self._transcript.finish or "stop"
         if finish == "content_filter":
             yield filtered_failure(self._transcript.model)
         if (closing := self._transcript.close(await self._closing(finish))) is not None:
             yield closing
         yield self._done(finish)
+
+    async def _answered(self) -> AsyncGenerator[AnswerEvent, None]:
+        """Have the model write, or quote passages where it fails."""
+        failure = next((one.code for one in STANDS_IN if self._note(one.code) in self._question.progress.text), "")
+        try:
+            if not failure:
+                # Not before: a provider's library may have to be imported for it, and the reader has something to look
+                # at now.
+                try:
+                    window_tokens = await self._model.window_tokens()
+                except ServiceError as error:
+                    raise ModelFailed(error) from None
+                self._budget = context_budget(window_tokens, self._settings.max_output_tokens)
+                async with aclosing(self._write()) as events:
+                    async for event in events:
+                        yield event
+                return
+        except ModelFailed as failed:
+            learned = as_readers_learn(failed.error)
+            stands_in = self._stand_in is not None and self._stand_in.name != self._model.name
+            if not stands_in or learned not in STANDS_IN or not self._finder.found.first:
+                raise
+            yield ModelFailure(self._model.name, failed.error.code, str(failed), is_final=True)
+            failure = learned.code
+            for event in await self._transcript.break_off():
+                yield event
+        async with aclosing(self._quote(failure)) as quoted:
+            async for event in quoted:
+                yield event
+
+    def _note(self, failure: str) -> str:
+        return stand_in_note(failure, self._question.text)
+
+    async def _quote(self, failure: str) -> AsyncGenerator[AnswerEvent, None]:
+        """Give the passages that the stand-in quotes; where it finds none that answers, the sections that were found.
+
+        All of it is made at once, so that a reply that goes on gives the rest of what another process has begun.
+        """
+        assert self._stand_in is not None
+        transcript, self._failure = self._transcript, failure
+        quotes, end = "", NO_END
+        request = ModelRequest((), grounding=self._grounding())
+        async with open_reply(self._stand_in, request) as chunks:
+            async for chunk in chunks:
+                match chunk:
+                    case ModelText(text=text):
+                        quotes += text
+                    case ModelEnd():
+                        end = chunk
+                    case _:
+                        pass
+        text = f"{self._note(failure)}\n\n{self._sections() if UNANSWERED in quotes and not end.unsure else quotes}"
+        begun = transcript.begun
+        before, mark, _ = begun.partition(self._note(failure))
+        if mark:
+            text = text.removeprefix(begun[len(before) :])
+        elif transcript.text:
+            text = f"\n\n{text}"
+        transcript.begun = ""
+        transcript.begin_call()
+        for at in range(0, len(text), MAX_PIECE):
+            for event in await transcript.feed(text[at : at + MAX_PIECE]):
+                yield event
+        for event in await transcript.end_call(end, may_call=False):
+            yield event
+
+    def _sections(self) -> str:
+        """Return the sections that the search found, best first."""
+        lines = []
+        for source in self._finder.sources[:MAX_SECTIONS]:
+            names = [source.title, *([source.heading] if source.heading not in ("", source.title) else [])]
+            lines.append(f"- {' › '.join(names)} [{source.number}]")  # noqa: RUF001  (as sources are shown)
+        return "\n".join(lines)
 
     async def _search(self, queries: Queries, *, whole_page: str) -> AsyncGenerator[AnswerEvent, None]:
         """Find the passages of the first prompt; for a reply that goes on, those on record."""
@@ -256,8 +333,9 @@ class _Answering:
             self._transcript.model or self._model.name,
             self._transcript.usage,
             finish,
-            uncited=not is_marked,
+            uncited=not is_marked and not self._failure,
             unsure=self._transcript.is_unsure and not answered and bool(written.cited) and finish == "stop",
+            failure=self._failure,
         )
 
     async def _chunks(self, *, may_call: bool) -> AsyncGenerator[ModelChunk, None]:
@@ -282,12 +360,8 @@ class _Answering:
             raise ModelFailed(Unavailable("The model's reply ended before its end.", code="model_cut_off"))
 
     async def _request(self, *, may_call: bool) -> ModelRequest:
-        finder, asked = self._finder, self._asked
         messages, addresses = await asyncio.to_thread(self._prompt, may_call=may_call)
-        finder.know_addresses(addresses)
-        grounding = Grounding(
-            asked, tuple(finder.found.first), finder.words, sides_of(asked), reader_language(self._question)
-        )
+        self._finder.know_addresses(addresses)
         begun = self._transcript.begun
         going_on = Continuation(begun, continue_request()) if begun else None
         tools = (SEARCH, READ_PAGE) if may_call else ()
@@ -295,10 +369,16 @@ class _Answering:
             messages,
             tools,
             self._budget.reply_tokens,
-            grounding,
+            self._grounding(),
             going_on,
             reports_waits=True,
             on_text=self._take,
+        )
+
+    def _grounding(self) -> Grounding:
+        finder, asked = self._finder, self._asked
+        return Grounding(
+            asked, tuple(finder.found.first), finder.words, sides_of(asked), reader_language(self._question)
         )
 
     def _prompt(self, *, may_call: bool) -> tuple[tuple[ModelMessage, ...], dict[str, None]]:

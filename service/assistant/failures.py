@@ -20,6 +20,9 @@ TOO_LONG = ReplyBroken(
 )
 EMPTY = ReplyBroken("assistant_empty", "The assistant wrote no answer. Ask again, or in other words.")
 
+STANDS_IN = (BUSY, UNAVAILABLE, MISCONFIGURED, EMPTY)
+"""Failures in whose place readers get passages, below a note (``notes.stand_in_note``)."""
+
 CONTENT_FILTER = "content_filter"
 _WITHHELD = "The assistant's model does not answer this: its content filter stopped it. Ask in other words."
 _ENDED = "The answer ends here: the content filter of the assistant's model stopped it."

@@ -25,6 +25,15 @@ def withheld_inline_code_note(question: str) -> str:
     return _note("withheld_inline_code", question)
 
 
+def stand_in_note(failure: str, question: str) -> str:
+    """Return the paragraph above passages that stand in for an answer: how the assistant is, and what they are.
+
+    ``failure``: the code of what readers learn of a model that failed.
+    """
+    gap = "" if language_of(question) in ("ja", "zh") else " "
+    return f"{_note(failure, question)}{gap}{_note('passages_found', question)}"
+
+
 @cache
 def continue_request() -> str:
     """Return the instruction for a model that goes on with a text that was cut off."""

@@ -146,6 +146,10 @@ class Transcript:
     async def give_up(self) -> Given:
         """Return what to give where a text that was cut cannot be continued."""
         self.finish = "length"
+        return await self.break_off()
+
+    async def break_off(self) -> Given:
+        """Return what to give of a call that failed: the text that was held back."""
         paused = await self._without_withheld(self._paused())
         return [*self._given(paused), *self._given(await self._without_withheld(self._written.finish(), is_end=True))]
 

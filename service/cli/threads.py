@@ -2,11 +2,13 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import click
 
 from eventstore import Metadata
+from service.assistant.failures import STANDS_IN
 from service.assistant.question import AnswerSettings
 from service.cli.output import DONE, FAILED, Output
 from service.cli.parsing import Options, command
@@ -95,7 +97,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
                         case ReplyWaiting(seconds=seconds):
                             output.line(waiting(seconds).message)
                         case ReplyDone() as done:
-                            return _done(done, sources, posted, options.domain, output)
+                            return _done(done, sources, posted, options.domain, output, reasons)
                         case ReplyBroken(message=sentence):
                             output.line("")
                             output.failed(" ".join([sentence, *reasons]), "reply_broken")
@@ -113,7 +115,15 @@ def _readable(text: str, sources: dict[int, Source]) -> str:
     return _CITATION.sub(lambda match: f"[{match[1]}]" if int(match[1]) in sources else match[0], text)
 
 
-def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, domain: str, output: Output) -> int:
+def _done(
+    done: ReplyDone,
+    sources: dict[int, Source],
+    posted: PostedMessage,
+    domain: str,
+    output: Output,
+    reasons: Sequence[str],
+) -> int:
+    """``reasons``: why the model failed."""
     output.line("")
     text, suggestions = parted(done.text)
     cited = [sources[number] for number in done.cited if number in sources]
@@ -139,6 +149,7 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
         "outcome": done.outcome,
         "finishReason": done.finish_reason.replace("_", "-"),
         "uncited": done.uncited,
+        "failure": done.failure,
         "model": done.model,
         "usage": JobUsage(done.usage.input_tokens, done.usage.output_tokens, done.usage.cost_usd),
         "checks": None if done.checks is None else checks_view(done.checks),
@@ -149,4 +160,8 @@ def _done(done: ReplyDone, sources: dict[int, Source], posted: PostedMessage, do
         "suggestions": [{"label": one.label, "path": one.path} for one in suggestions],
     }
     output.result(value, "")
-    return DONE
+    if not done.failure:
+        return DONE
+    sentence = next(one.message for one in STANDS_IN if one.code == done.failure)
+    output.failed(" ".join([sentence, *reasons]), done.failure)
+    return FAILED

@@ -3,6 +3,7 @@
 from eventstore import Projection
 from service.projections.jobs import JobsView
 from service.projections.keys import KeysView
+from service.projections.model_failures import ModelFailuresView
 from service.projections.organizations import OrganizationsView
 from service.projections.people import PeopleView
 from service.projections.projects import ProjectsView
@@ -23,6 +24,7 @@ def all_projections() -> tuple[Projection, ...]:
         JobsView(),
         ThreadsView(),
         QuestionsView(),
+        ModelFailuresView(),
         WebhooksView(),
         UsageView(),
         UsageDaysView(),

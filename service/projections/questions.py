@@ -1,7 +1,8 @@
 """The questions that the assistant was asked, and their outcomes: for the authors of the documentation.
 
-A question has a resolution only when a whole answer to it was given: one whose reply failed, was filtered, stopped or
-interrupted shows no gap in the documentation. Neither does an ``unsure`` one, which has that for its resolution here.
+A question has a resolution only when a whole answer to it was given: one whose reply or model failed, was filtered,
+stopped or interrupted shows no gap in the documentation. Neither does an ``unsure`` one, which has that for its
+resolution here.
 
 The text of an erased thread is gone from here, too. What stays: that there was a question, and whether it was answered.
 """
@@ -40,6 +41,8 @@ NAME = "questions-7"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
 """Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
+QUOTED = "The model failed, and passages stand in for its answer."
+"""The sentence for one that has no resolution for this reason."""
 
 
 class QuestionsView:
@@ -240,19 +243,23 @@ def _add_call(db: sqlite3.Connection, reply_id: str, call: CallEnd) -> None:
 
 
 def _complete(db: sqlite3.Connection, done: ReplyCompleted) -> None:
-    is_filtered = done.finish_reason == "content_filter"
-    resolution = None if is_filtered else done.outcome
+    failure: tuple[str | None, str | None] = (None, None)
+    if done.finish_reason == "content_filter":
+        failure = FILTERED
+    elif done.finish_reason == "error":
+        failure = (done.failure, QUOTED)
+    resolution = done.outcome if failure[0] is None else None
     db.execute(
         "UPDATE answers SET answer = ?, resolution = ?, failure = ?, failure_message = ?, uncited = ?, model = ?,"
         " cited = ?, supported = ?, partly = ?, unsupported = ?, marked = ?, input_tokens = ?, output_tokens = ?,"
         " cost_usd = ? WHERE id = ?",
         (
-            done.text, resolution, *(FILTERED if is_filtered else (None, None)), done.uncited, done.model,
+            done.text, resolution, *failure, done.uncited, done.model,
             json.dumps(done.cited), *_checks(done.checks), done.usage.input_tokens, done.usage.output_tokens,
             done.usage.cost_usd, done.reply_id,
         ),
     )  # fmt: skip
-    _end(db, done.reply_id, "completed", resolution)
+    _end(db, done.reply_id, "failed" if done.finish_reason == "error" else "completed", resolution)
     question_days.count_citations(db, done.reply_id)
     if done.first_text_at is not None:
         question_days.count_first_text(db, done.reply_id, done.first_text_at)

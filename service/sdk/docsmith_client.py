@@ -1690,12 +1690,15 @@ class Readiness:
         reasons: The parts that are not ready, and why; empty when all are.
         behind: Sites whose search index is older than their documentation, and why. The service is ready all
             the same.
+        degraded: Parts that do less than they should, and why. `assistant`: its model fails, so readers get
+            passages in place of answers, until a reply of it works again. The service is ready all the same.
         models: The model that each kind of work uses.
     """
 
     status: Literal["not ready", "ready"]
     reasons: dict[str, str]
     behind: dict[str, str]
+    degraded: dict[str, str]
     models: dict[str, str]
 
 
@@ -2189,6 +2192,8 @@ class WidgetSettings:
         site: The site's domain.
         name: The name of its project.
         base: The address that relative links begin at; empty where it is not known.
+        answered_by: `model` where a language model writes the answers, `quotes` where they are passages,
+            quoted.
         reader_tokens: Whether calls with this key need a reader token.
     """
 
@@ -2201,6 +2206,7 @@ class WidgetSettings:
     site: str
     name: str
     base: str
+    answered_by: Literal["model", "quotes"]
     reader_tokens: bool
 
 

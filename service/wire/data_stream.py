@@ -72,7 +72,7 @@ KEEP_ALIVE = b"\n"
 
 NO_USAGE = Usage()
 _FINISH_REASONS: Mapping[FinishReason, str] = MappingProxyType(
-    {"stop": "stop", "length": "length", "content_filter": "content-filter"}
+    {"stop": "stop", "length": "length", "content_filter": "content-filter", "error": "error"}
 )
 """As AI SDK 4 names them."""
 
@@ -128,6 +128,8 @@ class DataStreamEncoder:
                 finish: dict[str, str | bool] = {"type": "finish", "threadId": self._thread_id}
                 if event.uncited:
                     finish["uncited"] = True
+                if event.failure:
+                    finish["failure"] = event.failure
                 lines = self._end_step("tool-calls") if self._calls else []
                 lines += self._begin_step()
                 lines += [line("2", [finish]), line("8", [finish])]

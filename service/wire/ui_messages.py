@@ -119,9 +119,14 @@ class ThreadMetadata(Struct, frozen=True, rename="camel"):
     finish_reason: Annotated[
         str | UnsetType,
         Meta(
-            description="`finish`: why the model wrote no more, where its text is not whole.",
-            extra_json_schema={"enum": ["length", "content-filter"]},
+            description="`finish`: why the model wrote no more, where its text is not whole. `error`: it failed, and "
+            "the text ends with passages that were found.",
+            extra_json_schema={"enum": ["length", "content-filter", "error"]},
         ),
+    ] = UNSET
+    failure: Annotated[
+        str | UnsetType,
+        Meta(description="`finish`: how the assistant is where its model failed, such as `assistant_busy`."),
     ] = UNSET
     uncited: Annotated[bool | UnsetType, Meta(description="`finish`: `true` for an answer that cites no passage.")] = (
         UNSET
@@ -186,6 +191,7 @@ class _Metadata(Struct, frozen=True, rename="camel"):
     thread_id: str
     finish_reason: str | UnsetType = UNSET
     uncited: bool | UnsetType = UNSET
+    failure: str | UnsetType = UNSET
 
 
 class _Start(_Chunk, frozen=True, tag="start"):
@@ -269,6 +275,7 @@ class _DocumentedFinish(_Chunk, frozen=True, tag="finish"):
     thread_id: str
     finish_reason: str | UnsetType = UNSET
     uncited: bool | UnsetType = UNSET
+    failure: str | UnsetType = UNSET
 
 
 _DONE = SseEvent("[DONE]", b"data: [DONE]\n\n")
@@ -371,10 +378,10 @@ class UiMessageEncoder:
         refuse it.
         """
         reason = UNSET if done.finish_reason == "stop" else done.finish_reason.replace("_", "-")
-        uncited = True if done.uncited else UNSET
+        uncited, failure = True if done.uncited else UNSET, done.failure or UNSET
         if self._plain:
-            return _ordinary([_PlainFinish(self._thread_id, _Metadata(self._thread_id, reason, uncited))])[0]
-        return _wrapped_finish(json_line(_DocumentedFinish(self._thread_id, reason, uncited)))
+            return _ordinary([_PlainFinish(self._thread_id, _Metadata(self._thread_id, reason, uncited, failure))])[0]
+        return _wrapped_finish(json_line(_DocumentedFinish(self._thread_id, reason, uncited, failure)))
 
 
 def _event(data: bytes) -> bytes:

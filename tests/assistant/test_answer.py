@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.assistant import failures
 from service.assistant.answer import NO_ANSWER, answer
+from service.assistant.notes import stand_in_note
 from service.assistant.question import AnswerSettings, Exchange, Question
 from service.domain.errors import Forbidden, Invalid, NotFound, RateLimited, ServiceError, Unavailable
 from service.domain.model import ToolCall, Usage
@@ -51,8 +52,8 @@ def question(text="How do I deploy to Vercel?", **more):
     return Question("docs", "reply-1", text, **more)
 
 
-async def events_of(asked, index, model, settings=PLAIN):
-    events = answer(asked, index=index, model=model, settings=settings)
+async def events_of(asked, index, model, settings=PLAIN, stand_in=None):
+    events = answer(asked, index=index, model=model, settings=settings, stand_in=stand_in)
     return [event async for event in events if not isinstance(event, SentencesChecked)]
 
 
@@ -452,7 +453,7 @@ async def test_a_reply_that_ends_without_its_end_is_broken(index):
 )
 async def test_readers_learn_only_how_the_assistant_is(index, error, learned):
     *_, failure, last = await events_of(question(), index, ScriptedModel([error]))
-    assert failure == ModelFailure("scripted/model", error.code, str(error))
+    assert failure == ModelFailure("scripted/model", error.code, str(error), is_final=True)
     assert last == learned
     for word in str(error).split():
         assert len(word) < 5 or word not in last.message
@@ -463,6 +464,65 @@ async def test_readers_learn_only_how_the_assistant_is(index, error, learned):
 
     *_, last = await events_of(question(), index, NoWindow(["x"]))
     assert last == learned
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (RateLimited("slow down, sk-1"), "assistant_busy"),
+        (Unavailable("http://10.0.0.7 is down"), "assistant_unavailable"),
+        (Forbidden("the key sk-1 is bad", code="model_key_refused"), "assistant_misconfigured"),
+    ],
+)
+@pytest.mark.parametrize("text", ["How do I deploy to Vercel?", "Wie setze ich die Farben im Theme?"])
+async def test_passages_stand_in_for_a_model_that_fails(index, error, failure, text):
+    model = ScriptedModel([error])
+    told, *rest, done = [
+        event
+        for event in await events_of(question(text), index, model, stand_in=BuiltinAnswer())
+        if isinstance(event, ModelFailure | TextDelta | ReplyDone)
+    ]
+    assert told == ModelFailure("scripted/model", error.code, str(error), is_final=True)
+    note, _, passages = done.text.partition("\n\n")
+    assert note == stand_in_note(failure, text)
+    assert re.search(r"\[\d\]\(/", passages)
+    assert text_of(rest) == done.text
+    assert (done.failure, done.finish_reason, done.uncited) == (failure, "error", False)
+    assert not any(word in done.text for word in str(error).split() if len(word) > 4)
+
+
+async def test_text_so_far_stays_above_the_passages(index):
+    model = ScriptedModel(["To deploy, first [", Unavailable("gone")])
+    *events, done = await events_of(question(), index, model, stand_in=BuiltinAnswer())
+    note = stand_in_note("assistant_unavailable", question().text)
+    assert done.text.startswith(f"To deploy, first [\n\n{note}\n\n")
+    assert text_of(events) == done.text
+    assert "connect the repository" in done.text
+
+
+class Finds(ScriptedModel):
+    name = "finds/nothing"
+
+
+async def test_sections_stand_in_where_no_passage_is_quoted(index):
+    nothing = Finds(["[0] It is not in the documentation."])
+    *_, done = await events_of(question(), index, ScriptedModel([Unavailable("gone")]), stand_in=nothing)
+    assert done.text.partition("\n\n")[2].splitlines()[0] == "- Deploy \u203a Vercel [1](/deploy#vercel)"
+    assert done.cited[0] == 1
+
+
+async def test_reply_breaks_where_nothing_is_found_to_stand_in(index):
+    index.put("docs", {"limits.md": "# Limits\n"})
+    model = ScriptedModel([Unavailable("gone")])
+    *_, last = await events_of(question("zeppelin"), index, model, stand_in=BuiltinAnswer())
+    assert last == failures.UNAVAILABLE
+
+
+async def test_question_that_is_too_long_is_not_answered_by_passages(index):
+    errors = [Invalid("too long", code="context_window_exceeded")] * 9
+    model = ScriptedModel(*[[error] for error in errors])
+    *_, last = await events_of(question(), index, model, stand_in=BuiltinAnswer())
+    assert last == failures.TOO_LONG
 
 
 async def test_thoughts_of_the_model_are_separate_events(index):

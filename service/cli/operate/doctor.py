@@ -23,6 +23,7 @@ from service.ports.docs_source import Source
 from service.ports.model import ModelRequest, UserMessage
 from service.queries.access.keys import list_keys
 from service.queries.incoming import project_with_secret
+from service.queries.model_failures import find_failing_model
 from service.queries.organizations import list_organizations
 from service.queries.payments import payment_of, remedy_of
 from service.queries.projects import context_sources, list_projects, source_of
@@ -319,7 +320,12 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
     names = {model.name for model in used.values()}
     if any(not name.startswith("builtin/") for name in names) and importlib.util.find_spec("litellm") is None:
         yield Finding("litellm", "wrong", "It cannot be imported.", "pip install litellm")
+    failing = await find_failing_model(runtime.views, runtime.models)
     for work, model in used.items():
+        if not ask and work == "assistant" and failing is not None:
+            says = f"{model.name} has failed since {failing.since}. {failing.says} {failing.reason}".rstrip()
+            yield Finding(f"{work} model", "wrong", says, failing.mend)
+            continue
         if not ask or model.name.startswith("builtin/"):
             yield Finding(f"{work} model", "ok", f"{model.name}{'' if ask else ', not asked'}.")
             continue

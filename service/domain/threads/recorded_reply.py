@@ -18,10 +18,10 @@ Resolution = Literal["answered", "unanswered"]
 Outcome = Literal["answered", "unsure", "unanswered", "failed"]
 """The end of a question. ``unsure``: the nearest passages were shown, and may answer it; its resolution is
 ``unanswered``, but it is no gap of the documentation. ``failed``: there is no whole answer; the reply failed, or was
-stopped, interrupted or filtered.
+stopped, interrupted or filtered, or its model failed.
 """
-FinishReason = Literal["stop", "length", "content_filter"]
-"""Why the model wrote no more."""
+FinishReason = Literal["stop", "length", "content_filter", "error"]
+"""Why the model wrote no more; ``error``: it failed, and passages stand in for its answer."""
 MAX_RESUMES = 2
 """How often a reply goes on after a crash of its process: each time its model is paid once more."""
 MAX_HANDOVERS = 8
@@ -100,6 +100,16 @@ class ReplyResumed(Event, frozen=True, tag="reply-resumed"):
     resumed_at: datetime
 
 
+class ModelTrouble(Struct, frozen=True, omit_defaults=True):
+    """Why the model of a reply failed: for operators, and for no reader."""
+
+    model: str
+    """As the settings name it."""
+    code: str
+    reason: str
+    """The provider's words, perhaps with some of the prompt."""
+
+
 class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
     reply_id: str
     text: PersonalText
@@ -117,10 +127,13 @@ class ReplyCompleted(Event, frozen=True, tag="reply-completed"):
     """When the first of its text was sent to its readers; None for a reply that another process began."""
     unsure: bool = False
     """Whether it shows the nearest passages, which may answer the question, where no passage surely does."""
+    failure: str = ""
+    """The code of what its readers learned where its model failed and passages stand in."""
+    trouble: Annotated[ModelTrouble | None, Meta(extra={"personal": None})] = None
 
     @property
     def outcome(self) -> Outcome:
-        if self.finish_reason == "content_filter":
+        if self.finish_reason in ("content_filter", "error"):
             return "failed"
         return "unsure" if self.unsure else self.resolution
 
@@ -138,6 +151,8 @@ class ReplyFailed(Event, frozen=True, tag="reply-failed"):
     code: str
     message: str
     failed_at: datetime
+    trouble: Annotated[ModelTrouble | None, Meta(extra={"personal": None})] = None
+    """Where its model failed."""
 
 
 class ReaderLeft(Event, frozen=True, tag="reader-left"):
@@ -209,6 +224,8 @@ class CompleteReply(Struct, frozen=True):
     giver: str = ""
     """As ``RecordSources`` has it."""
     unsure: bool = False
+    failure: str = ""
+    trouble: ModelTrouble | None = None
 
 
 class StopReply(Struct, frozen=True):
@@ -226,6 +243,7 @@ class FailReply(Struct, frozen=True):
     now: datetime
     giver: str = ""
     """As ``RecordSources`` has it."""
+    trouble: ModelTrouble | None = None
 
 
 class LeaveReply(Struct, frozen=True):
@@ -318,12 +336,14 @@ def _recorded(command: RecordCommand, reply: Reply) -> list[ReplyNews]:
                     done.checks,
                     done.first_text_at,
                     done.unsure,
+                    done.failure,
+                    done.trouble,
                 )
             ]
         case StopReply(reply_id=reply_id, reason=reason, now=now):
             return [ReplyStopped(reply_id, reason, stopped_at=now)]
-        case FailReply(reply_id=reply_id, code=code, message=message, now=now):
-            return [ReplyFailed(reply_id, code, message, failed_at=now)]
+        case FailReply(reply_id=reply_id, code=code, message=message, now=now, trouble=trouble):
+            return [ReplyFailed(reply_id, code, message, failed_at=now, trouble=trouble)]
         case _:
             assert_never(command)
 

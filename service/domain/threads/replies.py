@@ -97,10 +97,12 @@ class ReplyDone(Struct, frozen=True, tag="done"):
     """The verdicts for the record."""
     unsure: bool = False
     """As ``ReplyCompleted`` has it."""
+    failure: str = ""
+    """As ``ReplyCompleted`` has it."""
 
     @property
     def outcome(self) -> Outcome:
-        return "unsure" if self.unsure else self.resolution
+        return "failed" if self.failure else "unsure" if self.unsure else self.resolution
 
 
 class ReplyBroken(Struct, frozen=True, tag="broken"):
@@ -138,6 +140,8 @@ class ModelFailure(Struct, frozen=True, tag="model-failure"):
     model: str
     code: str
     reason: str
+    is_final: bool = False
+    """The answer is not the model's then; else it goes on without the call that failed."""
 
 
 AnswerEvent = ReplyEvent | Thought | CallEnded | ModelFailure
@@ -198,6 +202,7 @@ class ReplyReplay:
                         done.uncited,
                         done.checks,
                         done.unsure,
+                        done.failure,
                     ),
                 ]
             case ReplyStopped(reason=reason):

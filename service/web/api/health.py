@@ -6,16 +6,18 @@ from typing import Annotated, Literal
 from aiohttp import web
 from msgspec import Struct
 
+from service.queries.model_failures import find_failing_model
 from service.views.fields import described
 from service.web.api.description.operations import Answer, Routes
-from service.web.http.app_keys import BEHIND, MODEL_NAMES, READINESS, REFUSES_REQUESTS
+from service.web.http.app_keys import BEHIND, MODEL_NAMES, MODELS, READINESS, REFUSES_REQUESTS, VIEWS
 from service.web.http.problems import RETRY_SECONDS, json_response
 
 READY_EXAMPLE = {
     "status": "ready",
     "reasons": {},
     "behind": {"docs.example.com": "behind since 2026-03-01T12:00:00Z: its newest commit is being fetched"},
-    "models": {"agent": "builtin/editor", "assistant": "builtin/extractive"},
+    "degraded": {"assistant": "anthropic/claude-sonnet-5-5 fails since 2026-03-01T12:00:00.000Z: model_key_refused"},
+    "models": {"agent": "builtin/editor", "assistant": "anthropic/claude-sonnet-5-5"},
 }
 GOES_DOWN_EXAMPLE = {"status": "not ready", "reasons": {"service": "it is going down"}}
 NOT_READY_EXAMPLE = READY_EXAMPLE | {"status": "not ready", "reasons": {"job-runner": "this worker has ended"}}
@@ -47,6 +49,13 @@ class Readiness(Struct, frozen=True):
             "Sites whose search index is older than their documentation, and why. The service is ready all the same."
         ),
     ]
+    degraded: Annotated[
+        dict[str, str],
+        described(
+            "Parts that do less than they should, and why. `assistant`: its model fails, so readers get passages in"
+            " place of answers, until a reply of it works again. The service is ready all the same."
+        ),
+    ]
     models: Annotated[dict[str, str], described("The model that each kind of work uses.")]
 
 
@@ -74,9 +83,17 @@ async def healthz(_request: web.Request) -> web.Response:
     },
 )
 async def readyz(request: web.Request) -> web.Response:
-    """200 when all is well; 503 with what is not, and why."""
-    reasons = await request.app[READINESS]()
-    body = Readiness("not ready" if reasons else "ready", reasons, request.app[BEHIND](), request.app[MODEL_NAMES])
+    """200 when all is well; 503 with what is not, and why.
+
+    A model that fails is no reason for 503: all instances have the same one, and search, pages, jobs and passages in
+    place of answers still work. A proxy that took the instances out would end all of that.
+    """
+    app = request.app
+    reasons, degraded = await app[READINESS](), {}
+    if (failing := await find_failing_model(app[VIEWS], app[MODELS])) is not None:
+        degraded["assistant"] = f"{failing.model} fails since {failing.since}: {failing.code}"
+    status: Literal["ready", "not ready"] = "not ready" if reasons else "ready"
+    body = Readiness(status, reasons, app[BEHIND](), degraded, app[MODEL_NAMES])
     headers = {"Retry-After": str(RETRY_SECONDS)} if reasons else None
     return json_response(body, status=503 if reasons else 200, headers=headers)
 

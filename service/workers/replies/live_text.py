@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from service.domain.threads.recorded_reply import ModelTrouble
 from service.domain.threads.replies import LiveEvent, ReplyEvent, SentencesChecked, Thought
 from service.runtime.system import now
 from service.workers.replies.broadcast import Topic
@@ -24,6 +25,8 @@ class LiveText:
         self._is_continued = characters > 0
         self.first_text_at: datetime | None = None
         """When this process sent the first text; None when an earlier process did."""
+        self.trouble: ModelTrouble | None = None
+        """Why the model failed, once its answer is not to come."""
 
     def __call__(self, event: LiveEvent) -> None:
         """Record the event, and publish it where it is for readers. Raises ReplyTooLong."""

@@ -34,6 +34,7 @@ from service.domain.threads.recorded_reply import (
     CompleteReply,
     FailReply,
     LeaveReply,
+    ModelTrouble,
     ReaderLeft,
     ReaderReturned,
     RecordSources,
@@ -92,6 +93,8 @@ comes back: a page needs a moment to load again.
 """
 INSTANCE_SECONDS = 3.0
 """As long where its last readers were those of another instance, whose connection may only have been cut."""
+MAX_REASON = 1_000
+"""Characters of a failed model's reason that are recorded."""
 UNAVAILABLE = "The service cannot do this right now; try again."
 TEXT_DAMAGED = "This question cannot be read any more; ask it again in a new chat."
 TOO_LONG = ReplyBroken("reply_too_long", "The answer became too long and was cut off.")
@@ -447,6 +450,8 @@ class Replier:
             case ModelFailure():
                 failed = {"model": event.model, "code": event.code, "reason": event.reason}
                 log.warning("model failed", reply_id=reply_id, **failed)
+                if event.is_final:
+                    live.trouble = ModelTrouble(event.model, event.code, event.reason[:MAX_REASON])
                 if self._context.on_model_failure is not None:
                     self._context.on_model_failure(event)
                 return
@@ -471,13 +476,15 @@ class Replier:
                     done.checks,
                     live.first_text_at,
                     unsure=done.unsure,
+                    failure=done.failure,
+                    trouble=live.trouble,
                 )
                 if not await writer.conclude(completed):
                     raise GivenElsewhere
             case ReplyBroken(code="interrupted"):
                 await writer.conclude(StopReply(reply_id, "interrupted", now()))
             case ReplyBroken(code=code, message=message):
-                await writer.conclude(FailReply(reply_id, code, message, now()))
+                await writer.conclude(FailReply(reply_id, code, message, now(), trouble=live.trouble))
             case _:
                 pass
         if writer.is_abandoned:

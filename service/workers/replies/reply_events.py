@@ -43,6 +43,7 @@ def _free_events(question: Question, live: LiveText, context: ReplyContext) -> A
         model=model,
         settings=context.settings,
         planner=None if planner is None else Planner(planner),
+        stand_in=context.models.builtin_for_assistant(),
         live=live,
         seats=context.seats,
     )
@@ -61,6 +62,7 @@ async def _bounded_events(
                 model=budget.model,
                 settings=context.settings,
                 planner=None if planner is None else Planner(budget.within(planner)),
+                stand_in=context.models.builtin_for_assistant(),
                 live=live,
                 seats=context.seats,
             )

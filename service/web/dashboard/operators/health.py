@@ -12,6 +12,7 @@ from msgspec import Struct
 from service import __version__
 from service.integrity.log_place import log_place
 from service.queries.installation import Disk, measure_disk, read_progress
+from service.queries.model_failures import ModelFailing, find_failing_model
 from service.web.dashboard.page import Live, dashboard_page, fragment_html, live
 from service.web.http.access.people import operator
 from service.web.http.app_keys import (
@@ -22,6 +23,7 @@ from service.web.http.app_keys import (
     INSTANCES,
     LAST_CHECKPOINT,
     MODEL_NAMES,
+    MODELS,
     READINESS,
     STORE,
     VIEWS,
@@ -44,15 +46,18 @@ class Health(Struct, frozen=True):
     behind: dict[str, str]
     """Sites whose index is older than it should be, and why."""
     models: dict[str, str]
+    failing: ModelFailing | None
+    """The assistant's model while it fails."""
     head: int
     lag: int
 
 
 class Condition(Struct, frozen=True):
-    """The disk of an installation, and when its log was last signed."""
+    """The disk of an installation, when its log was last signed, and the assistant's model while it fails."""
 
     disk: Disk
     checkpoint_at: datetime | None
+    failing: ModelFailing | None
 
     @property
     def is_disk_low(self) -> bool:
@@ -61,10 +66,12 @@ class Condition(Struct, frozen=True):
 
 async def read_condition(app: web.Application) -> Condition:
     """Return the condition of the installation, without what its parts take. Raises OSError."""
-    usage, checkpoint = await asyncio.gather(
-        asyncio.to_thread(shutil.disk_usage, app[DATA]), app[LAST_CHECKPOINT].find()
+    usage, checkpoint, failing = await asyncio.gather(
+        asyncio.to_thread(shutil.disk_usage, app[DATA]),
+        app[LAST_CHECKPOINT].find(),
+        find_failing_model(app[VIEWS], app[MODELS]),
     )
-    return Condition(Disk(usage.free, usage.total, ()), None if checkpoint is None else checkpoint.time)
+    return Condition(Disk(usage.free, usage.total, ()), None if checkpoint is None else checkpoint.time, failing)
 
 
 @routes.get("/operator/health")
@@ -115,4 +122,5 @@ async def _look(request: web.Request) -> Health:
     app = request.app
     progress = await read_progress(app[STORE], app[VIEWS])
     behind, models = app[BEHIND](), app[MODEL_NAMES]
-    return Health(await app[READINESS](), {**behind}, {**models}, progress.head, progress.lag)
+    failing = await find_failing_model(app[VIEWS], app[MODELS])
+    return Health(await app[READINESS](), {**behind}, {**models}, failing, progress.head, progress.lag)

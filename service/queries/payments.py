@@ -1,8 +1,13 @@
 """The payment for questions that a site is asked without a key."""
 
+from typing import Literal, TypeAlias
+
 from service.domain.access.spending import CostBounds
+from service.domain.errors import ServiceError
 from service.ports.model import Model, Models
 from service.views.sites import PaymentView
+
+Answering: TypeAlias = Literal["model", "quotes"]
 
 NEEDS_PRICE = (
     "Give its price with input_usd_per_million_tokens and output_usd_per_million_tokens in its [models] section, 0 if"
@@ -32,6 +37,21 @@ async def _payment_of(model: Model, bounds: CostBounds) -> PaymentView:
     return PaymentView(
         model.name, bound, "" if bound else f"{model.name} costs money, and there is no cost bound a day."
     )
+
+
+async def answering(models: Models, bounds: CostBounds, *, is_public: bool) -> Answering:
+    """Return who writes the answers: a language model, or no one, where the builtin model quotes passages.
+
+    ``is_public``: to callers without a key, for whom a model is used only where its cost is bounded.
+    """
+    if models.for_assistant().name == models.builtin_for_assistant().name:
+        return "quotes"
+    if not is_public:
+        return "model"
+    try:
+        return "quotes" if (await payment_of(models, bounds)).problem else "model"
+    except ServiceError:  # a model that the library does not know: it is asked, and fails
+        return "model"
 
 
 def remedy_of(payment: PaymentView) -> str:

@@ -9,7 +9,7 @@ from tests.end_to_end.talk import chunks, question, text_of
 from tests.service_process import DOCS, write_docs
 
 PATH = "/ask/kite"
-SECRET = "9417"
+SECRET = "zq-9417-vx"
 RESTRICTED = f"---\ntitle: Staff\ngroups: [staff]\n---\n\n# Staff\n\nFor staff, the vault code is {SECRET}.\n"
 
 
@@ -65,6 +65,29 @@ async def test_page_searches_without_a_script(viewer):
     assert "<b>" not in text
     async with viewer.get(PATH, params={"q": "xyzzyplugh"}) as response:
         assert "Nothing was found" in await response.text()
+
+
+async def test_page_of_a_site_without_an_address_is_shown(viewer, outsider, nobody):
+    async with viewer.get(f"{PATH}/pages/retry") as response:
+        text = await response.text()
+    assert (response.status, '<section id="delay">' in text, "retryDelaySecs" in text) == (200, True, True)
+    async with viewer.get(PATH, params={"q": "retry delay"}) as response:
+        assert 'href="../ask/kite/pages/retry#delay"' in await response.text()
+    for path in ("none", "../../dashboard", "a" * 3_000):
+        async with viewer.get(f"{PATH}/pages/{path.replace('.', '%2E')}") as response:
+            assert response.status == 404
+    async with outsider.get(f"{PATH}/pages/retry") as response:
+        assert response.status == 404
+    async with nobody.get(f"{PATH}/pages/retry", allow_redirects=False) as response:
+        assert response.status == 303
+
+
+async def test_builtin_model_is_not_said_to_be_ai(viewer):
+    for language, said in (("en", "quoted from this documentation"), ("de", "wörtliche Stellen")):
+        async with viewer.get(PATH, headers={"Accept-Language": language}) as response:
+            text = (await response.text()).partition("data-texts")[0] + (await response.text()).partition("<header>")[2]
+        assert said in text
+        assert not any(claim in text for claim in ("written by AI", "eine KI"))
 
 
 async def test_person_rates_searches_and_resumes(viewer):
@@ -133,11 +156,15 @@ async def test_member_asks_as_a_reader_of_groups_and_no_one_else(service, groupe
     async with viewer.get(path, params={"q": "vault code", "group": "staff"}) as response:
         text = await response.text()
         assert (SECRET in text, 'value="staff" checked' in text) == (True, True)
+    async with viewer.get(f"{path}/pages/staff") as response:
+        assert SECRET in await response.text()
     try:
         await asyncio.to_thread(service.cli, "site", "update", grouped, "--public")
         while (found := await answer(outsider, ["staff"]))[0] != 200:  # known a moment later
             assert found[0] == 404
         assert SECRET not in found[1]
+        async with outsider.get(f"{path}/pages/staff") as response:
+            assert response.status == 404
         async with outsider.get(path, params={"q": "vault code", "group": "staff"}) as response:
             text = await response.text()
             assert (SECRET in text, 'value="staff"' in text) == (False, False)

@@ -94,7 +94,7 @@ async def test_widget_settings_open_as_the_site_does(http, service, opened):
     unknown, private = await settings("no-such-site"), await settings("kite")
     assert (unknown[0], unknown[1]["code"]) == (private[0], private[1]["code"]) == (401, "unauthorized")
     _, found, _ = await settings("kite", **service.assistant)
-    assert (found["form"], found["readerTokens"]) == ("side", False)
+    assert (found["form"], found["readerTokens"], found["answeredBy"]) == ("side", False, "quotes")
 
 
 async def test_assistant_search_and_page_answer_without_a_key(http, service, opened):

@@ -20,7 +20,7 @@ HEADERS = {"Access-Control-Allow-Origin": "*", "Content-Type": "text/event-strea
 
 
 def ask(page):
-    page.get_by_role("button", name="Ask AI").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
     page.get_by_role("textbox", name="Your question").fill("How do I install Kite?")
     page.keyboard.press("Enter")
 
@@ -71,7 +71,7 @@ def test_reload_in_mid_answer_loses_no_character(opened, provider, site, hold, f
     hold.release()
     page.locator("ask-docs .prose").filter(has_text=WHOLE).wait_for(state="attached")
     if not is_open:
-        page.get_by_role("button", name="Ask AI").click()
+        page.get_by_role("button", name="Ask", exact=True).click()
     page.get_by_role("button", name="Answer again").wait_for()
     assert shown(page).inner_text() == WHOLE
     assert len(provider.asked) == 1

@@ -73,16 +73,16 @@ def test_style_of_the_page_changes_nothing(opened, provider, site, form):
         page.evaluate(SETTLED)
         looks.append(page.evaluate(LOOK))
         page.get_by_role("button", name="Close").click()
-        looks[-1].append(page.get_by_role("button", name="Ask AI").bounding_box())
+        looks[-1].append(page.get_by_role("button", name="Ask", exact=True).bounding_box())
     assert looks[0] == looks[1]
 
 
 def test_page_loads_nothing_but_the_loader_before_use(opened, site):
     page = opened()
-    page.get_by_role("button", name="Ask AI").wait_for()
+    page.get_by_role("button", name="Ask", exact=True).wait_for()
     names = "() => performance.getEntriesByType('resource').map((one) => one.name)"
     assert page.evaluate(names) == [f"{site.origin}/page.css", f"{site.service.url}/widget.js"]
-    page.get_by_role("button", name="Ask AI").hover()
+    page.get_by_role("button", name="Ask", exact=True).hover()
     page.wait_for_function(f"() => ({names})().some((name) => name.includes('/widget/'))")
 
 
@@ -138,7 +138,7 @@ def test_panel_can_be_used_at_four_times_the_size(opened, provider, site):
 def test_theme_follows_the_page_not_the_system(opened, site, css, attributes, is_dark):
     site.css, site.attributes = css, attributes
     page = opened(scheme="light" if is_dark else "dark")
-    page.get_by_role("button", name="Ask AI").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
     panel = page.get_by_role("dialog")
     assert ("dark" in panel.get_attribute("class")) is is_dark
     page.evaluate(

@@ -21,7 +21,7 @@ HOOKS = """async () => {
 
 def test_shortcuts_open_and_escape_returns_the_focus(opened, provider):
     page = opened()
-    page.get_by_role("button", name="Ask AI").wait_for()
+    page.get_by_role("button", name="Ask", exact=True).wait_for()
     page.locator("#field").focus()
     page.keyboard.press("Control+i")
     page.wait_for_function(f"() => ({FOCUSED})() === 'question'")
@@ -70,7 +70,7 @@ TAKE_K = """() => {
 def test_page_keeps_keys_that_it_uses_itself(opened, site):
     site.body = '<div id="editor" contenteditable="true">Text</div>'
     page = opened()
-    page.get_by_role("button", name="Ask AI").wait_for()
+    page.get_by_role("button", name="Ask", exact=True).wait_for()
     page.evaluate(TAKE_K)
     page.locator("#editor").click()
     page.keyboard.press("Control+i")
@@ -97,7 +97,7 @@ def test_answer_is_announced_by_sentences(opened, provider, hold):
 
 def test_motion_is_left_out_where_it_is_unwanted(opened):
     page = opened(reduced_motion="reduce")
-    page.get_by_role("button", name="Ask AI").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
     assert page.get_by_role("dialog").evaluate("(one) => getComputedStyle(one).animationName") == "none"
 
 
@@ -174,7 +174,7 @@ def test_side_panel_pushes_the_page_aside(opened, provider, site, side, edge):
     page = opened()
     page.evaluate("(edge) => document.documentElement.style.setProperty(edge, '10px')", edge)
     shown = "(edge) => document.documentElement.style.getPropertyValue(edge)"
-    page.get_by_role("button", name="Ask AI").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
     panel = page.get_by_role("dialog")
     panel.wait_for()
     box, main = panel.bounding_box(), page.locator("main").bounding_box()
@@ -200,7 +200,7 @@ def test_side_panel_pushes_the_page_aside(opened, provider, site, side, edge):
 
 def test_element_of_a_page_drawn_later_becomes_the_panel(opened, provider):
     page = opened()
-    page.get_by_role("button", name="Ask AI").wait_for()
+    page.get_by_role("button", name="Ask", exact=True).wait_for()
     page.evaluate("() => document.querySelector('main').append(document.createElement('ask-docs'))")
     page.get_by_role("dialog").wait_for()
     assert page.locator("ask-docs").count() == 1
@@ -208,7 +208,7 @@ def test_element_of_a_page_drawn_later_becomes_the_panel(opened, provider):
     ask(page)
     answer(page)
     page.evaluate("() => document.querySelector('ask-docs').remove()")
-    page.get_by_role("button", name="Ask AI").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
     assert "Run it." in answer(page).inner_text()
 
 
@@ -217,7 +217,7 @@ def test_settings_of_the_site_are_shown(opened, service):
     service.cli(*update, "--title", "Ask Kite", "--suggestion", "How do I fly?", "--form", "popover")
     try:
         page = opened()
-        page.get_by_role("button", name="Ask AI").click()
+        page.get_by_role("button", name="Ask", exact=True).click()
         panel = page.get_by_role("dialog", name="Ask Kite")
         panel.get_by_role("button", name="How do I fly?").wait_for()
         assert panel.get_attribute("data-form") == "popover"

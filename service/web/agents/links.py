@@ -1,6 +1,6 @@
 """The links of a page, for an agent that goes from page to page: those within the site lead to Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote, urljoin
 
@@ -37,15 +37,18 @@ def with_markdown_links(page: Page, site: SiteLinks, base: str) -> str:
 
 
 def _address(target: str, page: Page, site: SiteLinks, base: str) -> str | None:
-    """Return the address of the page that a link means; None where it means none."""
+    """Return the address of the Markdown of the page that a link means; None where it means none."""
+    url = url_of_link(target, page, site)
+    return None if url is None else f"{base}{markdown_path(url)}" + (f"#{url.partition('#')[2]}" if "#" in url else "")
+
+
+def url_of_link(target: str, page: Page, site: SiteLinks, readers: Sequence[str] = ()) -> str | None:
+    """Return the URL, with its anchor, of the page that a link within the site means; None where it means none."""
     path, mark, anchor = target.partition("#")
     if not path or path.startswith("{") or is_external(target):
         return None
-    for meant in _meant(path, page):
-        url = site.resolve(f"{meant}{mark}{anchor}")
-        if url is not None:
-            return f"{base}{markdown_path(url)}" + (f"#{url.partition('#')[2]}" if "#" in url else "")
-    return None
+    addresses = (site.resolve(f"{meant}{mark}{anchor}", readers=readers) for meant in _meant(path, page))
+    return next((url for url in addresses if url is not None), None)
 
 
 def _meant(path: str, page: Page) -> Iterator[str]:

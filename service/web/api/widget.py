@@ -4,13 +4,14 @@ from typing import Annotated
 
 from aiohttp import web
 
+from service.queries.payments import Answering, answering
 from service.queries.sites import get_site
 from service.views.fields import described
 from service.views.sites import WidgetView
 from service.web.api.description.operations import Answer, Routes
-from service.web.http.access.access import CALLER, site_for, site_not_found
-from service.web.http.app_keys import VIEWS
-from service.web.http.problems import json_response
+from service.web.http.access.access import CALLER, KEYLESS, site_for, site_not_found
+from service.web.http.app_keys import COST_BOUNDS, MODELS, VIEWS
+from service.web.http.problems import ACTOR, json_response
 from service.web.http.site_addresses import published_address
 
 CACHE_CONTROL = "private, max-age=60"
@@ -24,6 +25,10 @@ class WidgetSettingsView(WidgetView, frozen=True, rename="camel"):
     site: Annotated[str, described("The site's domain.")]
     name: Annotated[str, described("The name of its project.")]
     base: Annotated[str, described("The address that relative links begin at; empty where it is not known.")]
+    answered_by: Annotated[
+        Answering,
+        described("`model` where a language model writes the answers, `quotes` where they are passages, quoted."),
+    ]
     reader_tokens: Annotated[bool, described("Whether calls with this key need a reader token.")]
 
 
@@ -47,6 +52,7 @@ class WidgetSettingsView(WidgetView, frozen=True, rename="camel"):
                 "site": "guide",
                 "name": "Guide",
                 "base": "",
+                "answeredBy": "model",
                 "readerTokens": True,
             },
         )
@@ -69,6 +75,9 @@ async def show_widget_settings(request: web.Request) -> web.Response:
         site=project.domain,
         name=project.name,
         base=published_address(project),
+        answered_by=await answering(
+            request.app[MODELS], request.app[COST_BOUNDS](), is_public=request.get(ACTOR) == KEYLESS
+        ),
         reader_tokens=CALLER in request and request[CALLER].state.requires_reader_token,
     )
     headers = {"Cache-Control": CACHE_CONTROL, "Vary": "Authorization"}

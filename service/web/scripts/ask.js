@@ -1,11 +1,15 @@
 // The ask page: draws what the assistant's state says. Text of others becomes text nodes, never HTML.
 
 import { createAssistant } from "./assistant.js";
-import { createMarkdown, pageUrl, siteUrl } from "./markdown.js";
+import { Follower } from "./following.js";
+import { createMarkdown, movable, pageUrl, siteUrl } from "./markdown.js";
+import { button, copyText, make } from "./nodes.js";
+import { Speaker } from "./speech.js";
 
 const page = document.getElementById("ask");
-const [messages, form, question, stop, send, status] = ["messages", "form", "question", "stop", "send", "status"].map((id) => document.getElementById(id));
-const { site, requests, base, signIn } = page.dataset;
+const [talk, messages, form, question, stop, send] = ["talk", "messages", "form", "question", "stop", "send"].map((id) => document.getElementById(id));
+const { site, requests, signIn } = page.dataset;
+const base = new URL(page.dataset.base, location.href).href.replace(/\/$/, ""); // the pages' own site, or their place on this one
 const texts = JSON.parse(page.dataset.texts);
 const address = new URL(requests, location.href).href;
 
@@ -28,16 +32,6 @@ function forgetOthers() {
   }
 }
 
-function make(name, fields = {}, ...children) {
-  const { class: className, ...rest } = fields;
-  const made = Object.assign(document.createElement(name), rest);
-  if (className) made.className = className;
-  made.append(...children);
-  return made;
-}
-
-const button = (label, onclick, fields = {}) => make("button", { type: "button", textContent: label, onclick, ...fields });
-
 /** Colour a code block; what colours is loaded with the first one. Without it the code is plain. */
 const highlighted = (element) => void import("./highlight.js").then(({ highlight }) => highlight(element), () => {});
 
@@ -54,9 +48,14 @@ const problemOf = ({ code, message }) => (document.documentElement.lang === "en"
 
 // Messages: one view for each, changed as its message changes
 
+/** The address of a page, from one in an answer. */
+const linkTo = (url) => (/^(https?|mailto):/.test(url) ? url : siteUrl(url, base));
+
+const nameOf = ({ title, heading, url }) => (heading && heading !== title ? `${title} › ${heading}` : title || url);
+
 class QuestionView {
   constructor(message) {
-    this.element = make("article", { class: "asked", dir: "auto" }, make("h2", { textContent: message.text }));
+    this.element = make("article", { class: "asked", dir: "auto" }, make("h2", {}, message.text));
   }
 
   show() {}
@@ -74,15 +73,16 @@ class ReplyView {
     this.text = make("div", { class: "prose", dir: "auto" });
     this.rest = make("div");
     this.element = make("article", { class: "card reply", ariaLabel: text("answer") }, this.text, this.rest);
-    this.markdown = createMarkdown(this.text, { link: (url) => this.#linkTo(url), code: highlighted });
+    this.markdown = createMarkdown(this.text, { link: linkTo, code: highlighted, named: (link) => this.#name(link) });
   }
 
-  /** The documentation's own site where it is known, else the passage below the answer. */
-  #linkTo(url) {
-    if (/^(https?|mailto):/.test(url)) return url;
-    if (base) return siteUrl(url, base);
-    const found = this.#sources.find((one) => one.url === url) ?? this.#sources.find((one) => one.url.split("#")[0] === url.split("#")[0]);
-    return found ? `#${this.#idOf(found)}` : "";
+  /** A citation shows a number: its name is that of its source. */
+  #name(link) {
+    const number = link.textContent;
+    if (!/^\d+$/.test(number)) return;
+    const page = (url) => url.split("#")[0];
+    const source = this.#sources.find((one) => one.number === Number(number)) ?? this.#sources.find((one) => page(linkTo(one.url)) === page(link.href));
+    if (source) link.ariaLabel = link.title = `${number}: ${source.number === Number(number) ? nameOf(source) : source.title}`;
   }
 
   #idOf(source) {
@@ -128,12 +128,11 @@ class ReplyView {
 
   #sourceList(reply) {
     const items = reply.sources.map((source) => {
-      const name = source.heading && source.heading !== source.title ? `${source.title} › ${source.heading}` : source.title || source.url;
-      const inside = [make("summary", { textContent: `${source.number}. ${name}` })];
-      const address = base && siteUrl(source.url, base);
+      const inside = [make("summary", {}, `${source.number}. ${nameOf(source)}`)];
+      const address = siteUrl(source.url, base);
       if (address) inside.push(make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener", textContent: text("openPage") })));
-      const passage = make("div", { class: "passage", tabIndex: 0, dir: "auto" });
-      const link = (url) => (address ? (url.startsWith("/") ? siteUrl(url, base) : pageUrl(url, address)) : base ? "" : this.#linkTo(url));
+      const passage = make("div", { class: "passage", tabIndex: 0, dir: "auto", role: "group", ariaLabel: nameOf(source) });
+      const link = (url) => (url.startsWith("/") ? siteUrl(url, base) : pageUrl(url, address || base));
       createMarkdown(passage, { link, code: highlighted }).update(source.passage);
       inside.push(passage);
       return make("li", {}, make("details", { id: this.#idOf(source) }, ...inside));
@@ -146,16 +145,16 @@ class ReplyView {
     const found = [row];
     if (reply.id && reply.text) {
       row.append(this.#thumb(reply, "up", text("helpful")), this.#thumb(reply, "down", text("notHelpful")));
-      row.append(button(text("copy"), async (event) => { event.target.textContent = (await copied(reply.text)) ? text("copied") : text("copyFailed"); }));
+      row.append(button(text("copy"), async (event) => { event.target.textContent = (await copyText(movable(reply.text, linkTo))) ? text("copied") : text("copyFailed"); }));
       if (reply.rating) found.push(note(text("rated")));
       if (reply.rating === "down") found.push(this.#comment(reply));
     }
-    if (isLast) row.append(button(reply.status === "broken" || !reply.text ? text("retry") : text("askAgain"), () => assistant.retry()));
+    if (isLast) row.append(button(reply.status === "broken" || !reply.text || reply.finishReason === "error" ? text("retry") : text("askAgain"), () => assistant.retry()));
     return found;
   }
 
   #thumb(reply, rating, label) {
-    const rate = () => assistant.submitFeedback(reply.id, rating).then(() => say(text("rated")), (error) => showProblem(problemOf(error)));
+    const rate = () => assistant.submitFeedback(reply.id, rating).then(() => speaker.say(text("rated")), (error) => showProblem(problemOf(error)));
     const thumb = button(label, rate);
     thumb.ariaPressed = String(reply.rating === rating);
     return thumb;
@@ -185,28 +184,26 @@ function suggestionList(suggestions) {
   return make("section", { ariaLabel: text("related") }, make("h3", { textContent: text("related") }), make("div", { class: "actions" }, ...buttons));
 }
 
-async function copied(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false; // a page without https
-  }
-}
-
 // The page as a whole, drawn once for each frame at most
 
 let views = [];
 let isDrawn = false;
+let isLive = false;
+let isNew = false; // a question was asked that is not drawn yet
+
+const speaker = new Speaker(document.getElementById("spoken"));
+const isSticky = () => getComputedStyle(form).position === "sticky";
+const follower = new Follower(talk, () => document.scrollingElement, () => (isSticky() ? form.offsetHeight : 0));
 
 function draw() {
   isDrawn = false;
-  const { messages: all, status: now, error, waitingSeconds } = assistant.getSnapshot();
+  const { messages: all, status: now, error, waitingSeconds, isSlow } = assistant.getSnapshot();
   if (views.length > all.length || views.some((view, index) => view.role !== all[index].role || (view.role === "user" && view.id !== all[index].id))) {
     views = [];
     messages.replaceChildren();
+    speaker.begin(Infinity);
+    talk.style.minHeight = "";
   }
-  const isNear = innerHeight + scrollY > document.documentElement.scrollHeight - 120;
   all.forEach((message, index) => {
     if (!views[index]) {
       views[index] = message.role === "user" ? new QuestionView(message) : new ReplyView(message, index);
@@ -217,14 +214,22 @@ function draw() {
   });
   const isBusy = now === "waiting" || now === "streaming";
   messages.ariaBusy = String(isBusy);
-  stop.hidden = !isBusy;
-  send.hidden = isBusy;
+  const hadFocus = [stop, send].includes(document.activeElement);
+  [stop.hidden, send.hidden] = [!isBusy, isBusy];
+  if (hadFocus && document.activeElement !== stop && document.activeElement !== send) question.focus({ preventScroll: true });
   const waiting = document.getElementById("waiting");
-  waiting.hidden = !waitingSeconds;
-  waiting.textContent = text("waiting", { seconds: waitingSeconds });
+  const words = waitingSeconds ? text("waiting", { seconds: waitingSeconds }) : isSlow ? text("stillWaiting") : "";
+  if (words && words !== waiting.textContent) speaker.say(words);
+  waiting.hidden = !words;
+  waiting.textContent = words;
   showProblem(error ? problemOf(error) : "", error?.code);
   document.getElementById("new").hidden = !all.length;
-  if (isBusy && isNear) scrollTo({ top: document.documentElement.scrollHeight });
+  const last = all.at(-1);
+  if (isLive && !error) speaker.follow(last?.text ?? "", !isBusy);
+  isLive = isBusy;
+  if (isNew) follower.begin(views.findLast((view) => view.role === "user").element);
+  else if (isBusy && last?.text) follower.follow(views.at(-1).element);
+  isNew = false;
 }
 
 function showProblem(words, code = "") {
@@ -233,11 +238,6 @@ function showProblem(words, code = "") {
   problem.hidden = !words;
   problem.replaceChildren(words);
   if (code === "sign_in_required") problem.append(" ", make("a", { href: `${signIn}?next=${encodeURIComponent(location.pathname)}`, textContent: text("signIn") }));
-}
-
-function say(words) {
-  status.textContent = "";
-  requestAnimationFrame(() => { status.textContent = words; });
 }
 
 function drawSoon() {
@@ -259,7 +259,8 @@ async function ask(asked) {
   if (assistant.isBusy || !asked.trim()) return;
   document.getElementById("found")?.remove();
   question.value = "";
-  say(text("questionSent"));
+  grow();
+  isNew = true;
   await assistant.send(asked.trim());
 }
 
@@ -271,11 +272,24 @@ const chooseGroups = () => assistant.setContext({ filter: { groups: groups.filte
 for (const one of groups) one.addEventListener("change", chooseGroups);
 if (groups.length) chooseGroups();
 assistant.subscribe(drawSoon);
-assistant.on("reply", () => say(`${text("answer")}: ${messages.lastElementChild?.querySelector(".prose")?.textContent.slice(0, 3000) ?? ""}`));
-assistant.on("stop", () => say(text("answerStopped")));
+assistant.on("ask", () => {
+  speaker.begin();
+  speaker.say(text("questionSent"));
+});
+assistant.on("retry", () => {
+  isNew = true;
+  speaker.begin();
+});
+assistant.on("stop", () => {
+  isLive = false;
+  speaker.begin();
+  speaker.say(text("answerStopped"));
+});
+assistant.on("error", () => speaker.begin());
 for (const type of ["ask", "thread", "reply"]) assistant.on(type, listThreads);
 
 form.addEventListener("submit", (event) => {
+  if (event.submitter?.id === "search") return; // by the service, as without a script
   event.preventDefault();
   void ask(question.value);
 });
@@ -284,6 +298,15 @@ question.addEventListener("keydown", (event) => {
   event.preventDefault();
   void ask(question.value);
 });
+/** The field is as high as its text, also in browsers that cannot do that themselves. */
+function grow() {
+  if (CSS.supports("field-sizing", "content")) return;
+  question.style.height = "";
+  question.style.height = `${question.scrollHeight + question.offsetHeight - question.clientHeight}px`;
+}
+
+question.addEventListener("input", grow);
+addEventListener("scroll", follower.noteScroll);
 stop.addEventListener("click", () => {
   assistant.stop();
   question.focus();
@@ -292,13 +315,8 @@ document.getElementById("new").addEventListener("click", () => {
   assistant.newThread();
   question.focus();
 });
-messages.addEventListener("click", (event) => {
-  const link = event.target.closest("a");
-  const source = link?.hash && link.getAttribute("href").startsWith("#") && document.getElementById(link.hash.slice(1));
-  if (source) source.open = true;
-});
-
 for (const id of ["tools", "hint"]) document.getElementById(id).hidden = false;
+isNew = assistant.getSnapshot().messages.length > 0 && !document.getElementById("found");
 draw();
 listThreads();
 void assistant.resume();
@@ -306,5 +324,6 @@ const asked = new URLSearchParams(location.search).get("q");
 if (asked) {
   history.replaceState(null, "", location.pathname); // a reload does not search again
   question.value = asked; // a link of others fills the field, and asks nothing by itself
-  question.focus();
 }
+grow();
+question.focus({ preventScroll: true });

@@ -54,7 +54,7 @@ export interface Reply {
   checks: Checks | null;
   /** The words that are being searched for. */
   searching: string;
-  /** `length` or `content-filter` where the text is not whole. */
+  /** `length` or `content-filter` where the text is not whole, `error` where passages stand in for an answer. */
   finishReason: string;
   rating: Rating | null;
 }
@@ -78,6 +78,8 @@ export interface Snapshot {
   error: Failure | null;
   /** More than 0 while the model's provider is busy. */
   waitingSeconds: number;
+  /** Whether a reply is under way of which nothing has come for 10 s. */
+  isSlow: boolean;
 }
 
 export interface Filter {
@@ -188,6 +190,7 @@ export interface AssistantError extends Error {
 export type Action =
   | { type: "ask"; id: string; text: string }
   | { type: "retry" | "resume" | "end" | "stop" }
+  | { type: "slow"; isSlow: boolean }
   | { type: "open"; threadId: string | null; threadKey: string | null; replyId: string | null }
   | { type: "chunk"; chunk: Record<string, unknown> & { type?: string } }
   | { type: "fail"; error: Failure }

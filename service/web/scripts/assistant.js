@@ -1,15 +1,14 @@
-// Docsmith's assistant for web pages, without a view: it asks, streams, resumes, and keeps threads.
-// The types are in assistant.d.ts. Nothing here touches the document. The service sends it with its import written in.
+// Docsmith's assistant for web pages, without a view: it asks, streams, resumes, and keeps threads. Its types: assistant.d.ts.
 
 import { withProof } from "./proof.js";
 
 const FENCE = "```suggestions";
 const [MAX_THREADS, MAX_MESSAGES, MAX_PASSAGE, SHOWN_PASSAGE, MAX_SELECTION] = [20, 60, 2_000, 560, 50_000];
 const NO_RAW = { raw: "", tail: "", fence: -1 };
-const [RECONNECTS, TOKEN_MARGIN, MAX_SILENCE] = [6, 30_000, 45_000]; // the service sends something every 15 s
+const [RECONNECTS, TOKEN_MARGIN, MAX_SILENCE, SLOW] = [6, 30_000, 45_000, 10_000]; // the service sends something every 15 s
 
 export const initialState = Object.freeze({
-  status: "idle", chatId: "", threadId: "", threadKey: "", messages: [], error: null, waitingSeconds: 0,
+  status: "idle", chatId: "", threadId: "", threadKey: "", messages: [], error: null, waitingSeconds: 0, isSlow: false,
 });
 
 /** Server-sent events from text in any pieces: `push` returns the data of each event that is complete. */
@@ -71,6 +70,8 @@ export function reduce(state, action) {
         ...state,
         messages: state.messages.map((one) => (one.id === action.id ? { ...one, rating: action.rating } : one)),
       };
+    case "slow":
+      return { ...state, isSlow: action.isSlow };
     case "thread":
       return { ...initialState, ...action.thread };
     default:
@@ -131,7 +132,7 @@ function withSources(sources, results) {
     const { url = "", title = "", heading = "", content = "" } = one;
     found.set(number, { number, url, title, heading, passage: String(content).slice(0, MAX_PASSAGE) });
   });
-  return [...found.values()];
+  return [...found.values()].sort((one, other) => one.number - other.number);
 }
 
 /** Text up to the suggestions, which are the last part of a reply; what may be the beginning of them is held back. */
@@ -188,7 +189,7 @@ class Assistant {
   #state = initialState;
   #listeners = new Set(); #hooks = new Map();
   #context = {}; #threads = []; #reader = "";
-  #token = null; #fetching = null; #call = null; #wake = null;
+  #token = null; #fetching = null; #call = null; #wake = null; #slow = 0;
 
   constructor(options) {
     const { site, server = new URL("..", import.meta.url).href.replace(/\/$/, "") } = options;
@@ -233,7 +234,6 @@ class Assistant {
     await this.#run((signal) => this.#post("submit-message", signal));
   }
 
-  /** Another reply to the last question, or the same question again after an error. */
   async retry() {
     if (this.isBusy || lastOf(this.#state).role !== "assistant") return;
     this.#apply({ type: "retry" });
@@ -245,13 +245,13 @@ class Assistant {
     if (!this.isBusy) return;
     this.#call.abort();
     this.#call = null;
+    this.#listen();
     const url = `${this.#chatUrl()}/stop?fp=${encodeURIComponent(this.#reader)}`;
     void this.#request("POST", url).catch(() => {}); // the reply ends without a reader anyway, later
     this.#apply({ type: "stop" });
     this.#tell("stop", {});
   }
 
-  /** Go on with a reply that was being written when the page was left. */
   async resume() {
     if (this.isBusy || lastOf(this.#state).status !== "streaming") return;
     this.#apply({ type: "resume" });
@@ -302,6 +302,7 @@ class Assistant {
   destroy() {
     this.#call?.abort();
     this.#call = null;
+    this.#listen();
     this.#wake?.();
     this.#listeners.clear();
     this.#hooks.clear();
@@ -312,6 +313,7 @@ class Assistant {
   async #run(begin) {
     const call = (this.#call = new AbortController());
     const isOurs = () => this.#call === call;
+    this.#listen();
     try {
       let response = await begin(call.signal);
       for (let failures = 0; ; ) {
@@ -333,8 +335,16 @@ class Assistant {
     }
   }
 
+  #listen() {
+    clearTimeout(this.#slow);
+    const note = (isSlow) => isSlow !== this.#state.isSlow && this.#apply({ type: "slow", isSlow });
+    note(false);
+    if (this.#call) this.#slow = setTimeout(note, SLOW, true);
+  }
+
   #finish(action) {
     this.#call = null;
+    this.#listen();
     const isBroken = this.#state.status === "error";
     if (!isBroken) this.#apply(action);
     const failed = this.#state.error;
@@ -355,7 +365,9 @@ class Assistant {
       const { done, value } = await reader.read().catch(() => ({ done: true }));
       clearTimeout(timer);
       if (done || !isOurs()) return false;
-      for (const data of parser.push(decoder.decode(value, { stream: true }))) {
+      const events = parser.push(decoder.decode(value, { stream: true }));
+      if (events.length) this.#listen();
+      for (const data of events) {
         if (data === "[DONE]") return true;
         this.#apply({ type: "chunk", chunk: parsed(data) });
       }

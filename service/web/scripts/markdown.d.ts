@@ -10,6 +10,8 @@ export interface MarkdownOptions {
   image?: (url: string) => string;
   /** Gets each code block's `code` element once the block's end is there: to highlight it, for example. */
   code?: (element: HTMLElement) => void;
+  /** Gets each link that is shown: to name it for screen readers, for example. */
+  named?: (anchor: HTMLAnchorElement) => void;
 }
 
 export interface MarkdownView {
@@ -19,6 +21,8 @@ export interface MarkdownView {
 }
 
 export declare function createMarkdown(element: Element, options?: MarkdownOptions): MarkdownView;
+/** A text for another place: its links within the site with the whole addresses that `link` gives, or without a link. */
+export declare function movable(text: string, link: (url: string) => string): string;
 /** The address if a link may lead there: http, https, mailto or relative; else the empty string. */
 export declare function safeUrl(url: string, base?: string): string;
 /** The address of a page on a site: whole, or from the site's root. Empty for one that would lead off the site unsaid. */

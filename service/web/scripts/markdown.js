@@ -42,10 +42,19 @@ export function siteUrl(url, site) {
   return pageUrl(url.startsWith("/") && !url.startsWith("//") && !`${url}/`.startsWith(`${folder}/`) ? folder + url : url, site);
 }
 
+const CODE = /(^ {0,3}(```|~~~)[^]*?(?:^ {0,3}\2|(?![^]))|`[^`\n]*`)/m;
+const SITE_LINK = /\[([^[\]\n]{0,300})\]\((\/[^()\s]{0,2000})\)/g;
+
+/** A text for another place: its links within the site have whole addresses, which `link(url)` gives; without one, none. */
+export function movable(text, link) {
+  const moved = (part) => part.replace(SITE_LINK, (_, label, url) => (link(url) ? `[${label}](${link(url)})` : label));
+  return text.split(CODE).map((part, index) => (index % 3 === 0 ? moved(part) : index % 3 === 1 ? part : "")).join("");
+}
+
 /**
  * A view of growing Markdown in an element. `update(text)` shows the text so far; `link(url)` may change or refuse
  * (with the empty string) an address, after `safeUrl`; `image(url)` gives the address of an image to show; images are
- * links where it is left out; `code(element)` gets each code block whose end is there.
+ * links where it is left out; `code(element)` gets each code block whose end is there, `named(anchor)` each link.
  */
 export function createMarkdown(element, options = {}) {
   return new Markdown(element, options);
@@ -58,13 +67,13 @@ class Markdown {
   #done = 0;
   #open = [];
 
-  constructor(element, { document = element.ownerDocument, base = "", link = (url) => url, image = () => "", code = () => {} }) {
+  constructor(element, { document = element.ownerDocument, base = "", link = (url) => url, image = () => "", code = () => {}, named = () => {} }) {
     this.#element = element;
     const checked = (change) => (url) => {
       const safe = safeUrl(url, base);
       return safe && safeUrl(change(safe), base);
     };
-    this.#context = { document, link: checked(link), image: checked(image), code };
+    this.#context = { document, link: checked(link), image: checked(image), code, named };
   }
 
   update(text) {
@@ -251,11 +260,14 @@ function renderTable(context, lines) {
       return cell;
     }));
   };
-  const head = element(context, "thead", [row(lines[0], "th")]);
+  const names = row(lines[0], "th");
+  const head = element(context, "thead", [names]);
   const body = element(context, "tbody", lines.slice(2).map((line) => row(line, "td")));
   const box = element(context, "div", [element(context, "table", [head, body])]);
   box.className = "table";
   box.tabIndex = 0; // it scrolls
+  box.role = "group";
+  box.ariaLabel = [...names.childNodes].map((one) => one.textContent).join(", ");
   return box;
 }
 
@@ -424,5 +436,6 @@ function link(context, url, children) {
     made.rel = "noopener noreferrer nofollow";
     made.target = "_blank";
   }
+  context.named(made);
   return made;
 }

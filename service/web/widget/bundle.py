@@ -84,7 +84,7 @@ def widget() -> Widget:
         "texts": {language: one.name for language, one in translated.items()},
     }
     panel = _script(_joined(WIDGET / "panel.js", named))
-    labels = {language: text["open"] for language, text in texts.items()}
+    labels = {language: text["ask"] for language, text in texts.items()}
     loader = _script(f"(() => {{\n{_joined(WIDGET / 'loader.js', {PANEL: panel.name, 'labels': labels})}\n}})();\n")
     files = (loader, panel, *later.values(), *translated.values())
     return Widget(loader, panel, MappingProxyType({one.name: one for one in files}))

@@ -23,7 +23,7 @@ export class QuestionView {
 /** `panel` has: assistant, server, link(url), ask(text), say(text), fail(error). */
 export class ReplyView {
   role = "assistant";
-  #panel; #shown = {}; #isRating = false;
+  #panel; #shown = {}; #isRating = false; #movable = (text) => text;
 
   constructor(panel) {
     this.#panel = panel;
@@ -31,11 +31,23 @@ export class ReplyView {
     this.rest = make("div", { class: "rest" });
     this.element = make("article", { class: "reply", ariaLabel: t("answer") }, this.text, this.rest);
     this.markdown = { update: (text) => { this.text.textContent = text; } }; // its marks are shown until the module is there
-    loadModule(panel.server, FILES.markdown).then(({ createMarkdown }) => {
+    loadModule(panel.server, FILES.markdown).then(({ createMarkdown, movable }) => {
       this.text.replaceChildren();
-      this.markdown = createMarkdown(this.text, { link: panel.link, code: (code) => this.#decorate(code) });
+      this.#movable = movable;
+      this.markdown = createMarkdown(this.text, { link: panel.link, code: (code) => this.#decorate(code), named: (link) => this.#name(link) });
       this.markdown.update(this.#shown.reply?.text ?? "");
     }, () => {}); // or stay, if it cannot be loaded
+  }
+
+  /** A citation shows a number: its name is that of its source. */
+  #name(link) {
+    const number = link.textContent;
+    if (!/^\d+$/.test(number)) return;
+    const pageOf = (url) => url.split("#")[0];
+    const { sources } = this.#shown.reply;
+    const source = sources.find((one) => one.number === Number(number));
+    const page = source ?? sources.find((one) => pageOf(this.#panel.link(one.url)) === pageOf(link.getAttribute("href")));
+    if (page) link.ariaLabel = link.title = `${number}: ${source ? namesOf(source).join(" › ") : page.title}`;
   }
 
   /** Colour a code block, and add a button that copies it; what colours is loaded with the first block. */
@@ -45,6 +57,11 @@ export class ReplyView {
     code.before(copy);
     loadModule(this.#panel.server, FILES.highlight).then(({ highlight }) => highlight(code)).catch(() => {}); // plain code
   }
+
+  #absolute = (url) => {
+    const href = this.#panel.link(url);
+    return href && new URL(href, location.href).href;
+  };
 
   async #copy(text) {
     this.#panel.say(t((await copyText(text)) ? "copied" : "copyFailed"), true);
@@ -85,11 +102,13 @@ export class ReplyView {
   }
 
   #sources(sources) {
-    const cards = sources.map(({ number, url, title, heading, passage }) => {
+    const cards = sources.map((source) => {
+      const { number, url, passage } = source;
+      const [page, section] = namesOf(source);
       const href = this.#panel.link(url);
       const parts = [
         make("span", { class: "number" }, String(number)),
-        make("span", { class: "page" }, title || url, ...(heading && heading !== title ? [make("span", { class: "heading" }, ` › ${heading}`)] : [])),
+        make("span", { class: "page" }, page, ...(section ? [make("span", { class: "heading" }, ` › ${section}`)] : [])),
         make("span", { class: "snippet" }, blanked(passage.slice(0, 4 * SNIPPET)).replace(/\s+/g, " ").trim().slice(0, SNIPPET)),
       ];
       const card = href ? make("a", { class: "card", href, ...opening(href) }, ...parts) : make("div", { class: "card" }, ...parts);
@@ -114,10 +133,10 @@ export class ReplyView {
   #actions(reply, isLast) {
     const row = make("div", { class: "actions" });
     const found = [row];
-    const isWhole = reply.status !== "broken" && reply.text;
+    const isWhole = reply.status !== "broken" && reply.text && reply.finishReason !== "error";
     if (reply.id && reply.text) {
       row.append(this.#thumb(reply, "up", "helpful"), this.#thumb(reply, "down", "notHelpful"));
-      row.append(iconButton("copy", t("copy"), () => this.#copy(reply.text), { "data-name": "copy" }));
+      row.append(iconButton("copy", t("copy"), () => this.#copy(this.#movable(reply.text, this.#absolute)), { "data-name": "copy" }));
     }
     const retry = () => void this.#panel.assistant.retry();
     if (isLast) row.append(isWhole ? iconButton("retry", t("askAgain"), retry, { "data-name": "retry" }) : button(t("retry"), retry, { "data-name": "retry" }));
@@ -157,6 +176,9 @@ export class ReplyView {
     return form;
   }
 }
+
+/** The title of a source's page, and the heading of its section where it has one of its own. */
+const namesOf = ({ title, heading, url }) => [title || url, heading].slice(0, heading && heading !== title ? 2 : 1);
 
 /** Links away from the site open in a tab of their own. */
 export const opening = (href) => (/^https?:/.test(href) ? { target: "_blank", rel: "noopener noreferrer" } : {});

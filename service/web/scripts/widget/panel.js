@@ -13,6 +13,7 @@ import { createAssistant } from "../assistant.js";
 import { opening, QuestionView, ReplyView } from "./answers.js";
 import { loadModule } from "./fetching.js";
 import { FILES } from "./files.js";
+import { Follower } from "./following.js";
 import { baseOf, linksBelow } from "./links.js";
 import { blanked, button, iconButton, make, note } from "./nodes.js";
 import { handOffLink, merged, normalized } from "./options.js";
@@ -23,7 +24,7 @@ import { loadWords, t } from "./words.js";
 import sheet from "./panel.css";
 
 const RTL = ["ar", "fa", "he", "ur"];
-const [MAX_SELECTION, SHOWN_SELECTION, NEAR_END] = [4_000, 120, 120];
+const [MAX_SELECTION, SHOWN_SELECTION] = [4_000, 120];
 const PATIENCE = 1_500; // milliseconds for the site's settings
 
 /** `host` is the element, `button` the loader's; `emit(type, detail)` calls the page's hooks. */
@@ -50,8 +51,8 @@ async function siteSettings(server, { site, key }) {
 
 class Panel {
   #host; #opener; #settings; #given; #options; #emit; #language; #site; #server;
-  #views = []; #isDrawn = false; #mode = "ask"; #before = null; #selection = ""; #isPinned = true; #source = "";
-  #theme; #push; #onSelection; #shared; #finding = null; #hasShortcuts;
+  #views = []; #isDrawn = false; #mode = "ask"; #before = null; #selection = ""; #isNew = false; #source = ""; #writer;
+  #theme; #push; #follower; #onSelection; #shared; #finding = null; #hasShortcuts;
 
   constructor({ host, opener, options, server, emit, language, settings = {} }) {
     [this.#host, this.#opener, this.#emit, this.#language, this.#server] = [host, opener, emit, language, server];
@@ -59,6 +60,7 @@ class Panel {
     this.#hasShortcuts = options.shortcuts !== "off";
     this.#given = normalized(options);
     this.#settings = normalized(settings);
+    this.#writer = settings.answeredBy;
     this.#options = merged(this.#settings, this.#given);
     const { site, key, reader } = options;
     this.assistant = createAssistant({ site, key, reader, server, readerTokens: settings.readerTokens });
@@ -144,6 +146,7 @@ class Panel {
 
   setDefaults = (settings) => {
     this.#settings = normalized(settings);
+    this.#writer = settings.answeredBy;
     this.#options = merged(this.#settings, this.#given);
     this.#configure();
     this.#drawSoon();
@@ -245,13 +248,16 @@ class Panel {
       const link = event.target.closest?.("a");
       if (link && this.messages.contains(link)) this.emit("navigate", { source: "answer" });
     };
-    this.log.onscroll = () => { this.#isPinned = this.log.scrollTop + this.log.clientHeight > this.log.scrollHeight - NEAR_END; };
+    // Where the window is low, the box scrolls as a whole.
+    this.#follower = new Follower(this.messages, () => (getComputedStyle(this.log).overflowY === "auto" ? this.log : this.box));
+    this.log.onscroll = this.box.onscroll = this.#follower.noteScroll;
     this.#onSelection = () => { if (this.#isOpen) this.#takeSelection(); };
     document.addEventListener("selectionchange", this.#onSelection);
     this.assistant.subscribe(() => this.#drawSoon());
     this.assistant.on("ask", () => { this.speaker.begin(); this.say(t("questionSent")); });
-    this.assistant.on("retry", () => this.speaker.begin());
-    this.assistant.on("stop", () => this.say(t("answerStopped")));
+    this.assistant.on("retry", () => { this.#isNew = true; this.speaker.begin(); });
+    this.assistant.on("stop", () => { this.#isLive = false; this.speaker.begin(); this.say(t("answerStopped")); });
+    this.assistant.on("error", () => this.speaker.begin());
     for (const type of ["ask", "retry", "reply", "stop", "error", "feedback", "search"]) {
       this.assistant.on(type, ({ type: _, ...detail }) => this.emit(type, detail));
     }
@@ -269,14 +275,15 @@ class Panel {
     set("--docsmith-z-index", options.zIndex);
     this.title.textContent = options.title ?? t("title");
     this.question.placeholder = options.placeholder ?? t("questionLabel");
-    this.disclaimer.textContent = options.disclaimer === false || options.disclaimer === "" ? "" : options.disclaimer ?? t("disclaimer");
+    const notice = this.#writer ? t(this.#writer === "model" ? "disclaimer" : "quoted") : ""; // it is said when it is known
+    this.disclaimer.textContent = options.disclaimer === false || options.disclaimer === "" ? "" : options.disclaimer ?? notice;
     this.#host.classList.toggle("inline", options.form === "inline");
     this.closing.hidden = options.form === "inline";
     const hasOtherLayer = this.#isOpen && (this.box.dataset.form === "modal") !== (options.form === "modal");
     this.box.dataset.form = options.form;
     this.box.dataset.side = options.side === "left" ? "left" : "right";
     this.#opener.style.insetInline = options.side === "left" ? "20px auto" : "";
-    if (this.#opener.lastChild) this.#opener.lastChild.data = options.label ?? t("open");
+    if (this.#opener.lastChild) this.#opener.lastChild.data = options.label ?? t("ask");
     this.#push ??= pushPage(this.box, () => this.#isOpen && this.#options.form === "side" && this.#options.push);
     this.#theme ??= followTheme(this.#host, this.box, () => this.#options.theme);
     this.#theme.show();
@@ -311,7 +318,7 @@ class Panel {
     this.#opener.ariaExpanded = "true";
     this.#theme.show();
     this.#push.show();
-    this.#toEnd();
+    this.#toLast();
   }
 
   #hide() {
@@ -374,7 +381,7 @@ class Panel {
   async #ask(text) {
     if (this.assistant.isBusy || !text.trim()) return;
     this.question.value = "";
-    this.#isPinned = true;
+    this.#isNew = true;
     this.assistant.setContext({ path: location.pathname, selection: this.#selection || undefined, filter: this.#options.filter });
     this.#selection = "";
     await this.assistant.send(text.trim());
@@ -390,11 +397,12 @@ class Panel {
   #draw() {
     this.#isDrawn = false;
     const snapshot = this.assistant.getSnapshot();
-    const { messages: all, status, error, waitingSeconds } = snapshot;
+    const { messages: all, status, error } = snapshot;
     const isBusy = status === "waiting" || status === "streaming";
     if (this.#views.length > all.length || this.#views.some((view, index) => view.role !== all[index].role || (view.role === "user" && view.id !== all[index].id))) {
       this.#views = [];
       this.messages.replaceChildren();
+      this.messages.style.minHeight = "";
       this.speaker.begin(isBusy ? 0 : Infinity);
     }
     all.forEach((message, index) => {
@@ -406,13 +414,17 @@ class Panel {
       this.#views[index].show(message, index === all.length - 1);
     });
     const last = all.at(-1);
-    if (last?.role === "assistant" && this.#isLive) this.speaker.follow(last.text, !isBusy);
+    if (last?.role === "assistant" && this.#isLive && !error) this.speaker.follow(last.text, !isBusy);
     this.#isLive = isBusy;
     this.messages.ariaBusy = String(isBusy);
+    const hadFocus = [this.stop, this.send].includes(this.#host.shadowRoot.activeElement);
     [this.stop.hidden, this.send.hidden] = [!isBusy, isBusy];
+    if (hadFocus) this.question.focus();
     this.#drawAround(snapshot);
-    this.#drawProblem(error, waitingSeconds);
-    if (this.#isPinned && isBusy) this.#toEnd();
+    this.#drawProblem(snapshot);
+    if (this.#isNew) this.#toLast();
+    else if (isBusy && last.text) this.#follower.follow(this.#views.at(-1).element);
+    this.#isNew = false;
   }
 
   #isLive = false;
@@ -449,14 +461,15 @@ class Panel {
   }
 
   #thread({ chatId, title }) {
-    const open = () => { this.speaker.begin(Infinity); this.assistant.openThread(chatId); this.#isPinned = true; this.#focus(); };
+    const open = () => { this.speaker.begin(Infinity); this.assistant.openThread(chatId); this.#isNew = true; this.#focus(); };
     const forget = () => { this.assistant.forgetThread(chatId); this.#around = ""; this.#drawSoon(); this.question.focus(); };
     return make("li", { class: "thread" }, button(title, open, { class: "suggestion" }), iconButton("close", t("forgetThread", { title }), forget));
   }
 
-  #drawProblem(error, waitingSeconds) {
-    const text = error ? this.#problemOf(error) : waitingSeconds ? t("waiting", { seconds: waitingSeconds }) : "";
+  #drawProblem({ error, waitingSeconds, isSlow }) {
+    const text = error ? this.#problemOf(error) : waitingSeconds ? t("waiting", { seconds: waitingSeconds }) : isSlow ? t("stillWaiting") : "";
     if (this.problem.textContent === text) return;
+    this.problem.className = error ? "problem" : "note";
     this.problem.textContent = text;
     this.problem.hidden = !text;
   }
@@ -468,7 +481,9 @@ class Panel {
     return this.#problem.text;
   }
 
-  #toEnd() {
-    this.log.scrollTop = this.log.scrollHeight;
+  /** Bring the last question into view. */
+  #toLast() {
+    const asked = this.#views.findLast((view) => view.role === "user");
+    if (asked) this.#follower.begin(asked.element);
   }
 }

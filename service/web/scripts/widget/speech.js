@@ -1,9 +1,9 @@
-// What screen readers hear of an answer: whole sentences, as they come, not each piece.
+// What screen readers hear of an answer: whole sentences, as they come, not each piece. Nothing of it stays.
 
 import { blanked, make } from "./nodes.js";
 
 const END = /[.!?。！？؟](?=["'”’)\]*_]{0,3}\s)|\n\n/g;
-const [MAX_SILENCE, MAX_SPOKEN] = [2_000, 60];
+const [MAX_SILENCE, HEARD] = [2_000, 60_000]; // characters; milliseconds after which a sentence is no news
 
 /** Speaks in a log region. */
 export class Speaker {
@@ -17,22 +17,30 @@ export class Speaker {
   follow(text, isOver) {
     if (text.length < this.#said) this.#said = 0;
     const rest = text.slice(this.#said);
-    let end = isOver || rest.length > MAX_SILENCE ? rest.length : 0;
+    let from = 0;
+    const sayTo = (end) => { this.say(heard(rest.slice(from, end))); from = end; };
     END.lastIndex = 0;
-    for (let found; !isOver && (found = END.exec(rest)); ) end = Math.max(end, found.index + found[0].length);
-    if (!end) return;
-    this.#said += end;
-    this.say(blanked(rest.slice(0, end)).replace(/\s+/g, " ").trim());
+    for (let found; (found = END.exec(rest)); ) sayTo(END.lastIndex);
+    if (isOver || rest.length - from > MAX_SILENCE) sayTo(rest.length);
+    this.#said += from;
   }
 
-  /** Begin with a new text, of which so many characters are known already. */
+  /** Begin with a new text, of which so many characters are known already: nothing before it is heard any more. */
   begin(known = 0) {
     this.#said = known;
+    this.#region.replaceChildren();
   }
 
   say(sentence) {
     if (!sentence) return;
-    this.#region.append(make("p", {}, sentence));
-    if (this.#region.childElementCount > MAX_SPOKEN) this.#region.firstElementChild.remove();
+    const said = make("p", {}, sentence);
+    this.#region.append(said);
+    setTimeout(() => said.remove(), HEARD);
   }
+}
+
+/** Markdown as it is read aloud: rows of a table as lists of their cells, without its line of dashes and without citations. */
+function heard(markdown) {
+  const rows = markdown.replace(/^[ |:-]*-[ |:-]*$/gm, "").replace(/^ *\|(.*?)\|? *$/gm, (_, row) => `${row.trim().replace(/ *\| */g, ", ")}.`);
+  return blanked(rows.replace(/\[\d+\]\([^)\s]*\)/g, "")).replace(/\s+/g, " ").trim();
 }

@@ -48,6 +48,8 @@ class Lines(Value, frozen=True, tag="lines"):
     first_line: int = 0
     commit: str = ""
     """The commit that the file was read at; of the documentation's repository, before the job's own changes."""
+    title: str | None = None
+    """The title that readers and the index see, of a page that the job has changed; None where it was not looked at."""
 
 
 class Diffed(Value, frozen=True, tag="diffed"):

@@ -65,6 +65,8 @@ def blocks_of(text: str, *, mdx: bool = False, loose: bool = False) -> list[Bloc
             case "inline":
                 opened = tokens[index - 1]
                 level = int(opened.tag[1]) if opened.type == "heading_open" else 0
+                if level and opened.map is not None:
+                    first, after = opened.map  # with the line below the words that makes them a heading
                 kind: Literal["text", "heading"] = "heading" if level else "text"
                 found.append(Block(kind, first, after, opened.level, token.content, level))
             case "fence":

@@ -23,9 +23,11 @@ CONFIGURATIONS: Mapping[str, tuple[str, ...]] = {
     "gitbook": (".gitbook.yaml", ".gitbook.yml", "book.json"),
     "antora": ("antora.yml",),
     "starlight": _names(["astro.config"], _PROGRAM),
+    "fumadocs": _names(["source.config"], _PROGRAM),
     "nextra": _names(["next.config"], _PROGRAM),
     "mkdocs": ("mkdocs.yml", "mkdocs.yaml"),
     "sphinx": ("conf.py",),
+    "jekyll": ("_config.yml", "_config.yaml"),
     "hugo": _names(["hugo", "config/_default/hugo", "config/_default/config", "config"], _DATA),
 }
 """By generator, in the order in which they are looked for: names that other programs use, too, are last."""

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from service.markup.blocks import Block, blocks_of, is_loose, unclosed_fence
 from service.markup.dialects.dialect import PLAIN, Dialect
+from service.markup.dialects.mdx import hidden_braces
 from service.markup.front_matter import split_front_matter
 from service.markup.inline import InlineReader, Place
 from service.markup.links import Link, links_of
@@ -27,7 +28,9 @@ class Markdown:
         self.front_matter, self.start = split_front_matter(self.text)
         """And where the page's own text begins."""
         self.first_line = self.text.count("\n", 0, self.start)
-        body = self.text[self.start :]
+        self._counted = hidden_braces(self.text) if self.mdx else self.text
+        """The text for those who count braces."""
+        body = self._counted[self.start :]
         self.is_loose = is_loose(body, dialect, mdx=self.mdx)
         self.blocks: Sequence[Block] = blocks_of(body, mdx=self.mdx, loose=self.is_loose)
         """Their lines count from that place."""
@@ -100,7 +103,7 @@ class Markdown:
 
     @cached_property
     def _inline(self) -> InlineReader:
-        reader = InlineReader(self.text)
+        reader = InlineReader(self._counted)
         prose = [(block, *self.place_of(block)) for block in self.blocks if block.kind in ("text", "heading", "html")]
         behind: dict[int, int] = {}
         if "]:" in self.text:

@@ -14,10 +14,11 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
-Form = Literal["link", "hugo", "liquid", "post", "wiki", "include", "document"]
+Form = Literal["link", "hugo", "liquid", "post", "based", "wiki", "include", "document"]
 """``link``: a target of Markdown or HTML. ``hugo``: an argument of ``ref`` or ``relref``. ``liquid``: Jekyll's
-``link``, a path from the root of the source. ``post``: its ``post_url``. ``wiki``: ``[[name]]``. ``include``: a file
-that is shown or imported. ``document``: a name of Sphinx, without a suffix.
+``link``, a path from the root of the source. ``post``: its ``post_url``. ``based``: an address to which it adds the
+base of the site. ``wiki``: ``[[name]]``. ``include``: a file that is shown or imported. ``document``: a name of Sphinx,
+without a suffix.
 """
 
 MAX_NAMES = 5_000
@@ -34,6 +35,10 @@ _HUGO = re.compile(
 )
 _LIQUID = re.compile(r"\{%-?\s*+link\s++([^%\n{}]{1,500}?)\s*-?%\}")
 _POST = re.compile(r"\{%-?\s*+post_url\s++([^%\n{}]{1,500}?)\s*-?%\}")
+_BASED = re.compile(
+    r"\{\{-?\s*+[\"'](/[^\"'\n{}#?]{0,500})[^\"'\n{}]{0,100}[\"']\s*\|\s*(?:relative_url|absolute_url|prepend:)"
+    r"|\{\{-?\s*+site\.baseurl\s*-?\}\}(/[^\s()<>{}\"'#?]{0,500})"
+)
 _CONTENT = re.compile(r"\{%-?\s*+content-ref\s++url=\"([^\"\n]{1,500})\"")
 _WIKI = re.compile(r"(?<![\[\\!])\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,300})?\]\](?!\()")
 _NOT_WIKI = frozenset(("toc", "_toc_"))
@@ -84,6 +89,7 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
     if is_markdown(path):
         yield from _matches(_LIQUID, prose, "liquid")
         yield from _matches(_POST, prose, "post")
+        yield from _matches(_BASED, prose, "based")
         yield from _matches(_CONTENT, prose, "link")
         yield from (each for each in _matches(_WIKI, prose, "wiki") if each.target.casefold() not in _NOT_WIKI)
 

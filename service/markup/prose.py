@@ -14,6 +14,7 @@ from html import unescape
 
 from service.markup.dialects import python_markdown
 from service.markup.dialects.dialect import PYTHON_MARKDOWN, Dialect
+from service.markup.dialects.mdx import shown_braces
 from service.markup.fences import code_span
 from service.markup.front_matter import FrontMatter, text_field
 from service.markup.slugs import slug
@@ -36,8 +37,10 @@ _PROSE = re.compile(
     r"|(?P<space>&(?:nbsp|#160);)"
     r"|(?P<mustache>\{\{(?P<expression>(?>[^{}]{0,1000}(?:\{[^{}]{0,500}\}[^{}]{0,500}){0,20}))\}\})"
     r"|<(?P<url>(?:https?://|mailto:)[^\s<>]{1,2000})>"
-    r"|<(?P<raw>script|style|svg)\b" + ATTRIBUTES + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
-    r"|<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*+|(?=>))(?P<attributes>" + ATTRIBUTES + r")/?>"
+    r"|(?<![\\])(?<!\]\()<(?P<raw>script|style|svg)\b"
+    + ATTRIBUTES
+    + r">(?:[^<]|<(?!/?(?P=raw)\b)){0,20000}+</(?P=raw)\s*>"
+    r"|(?<![\\])(?<!\]\()(?<!\]: )<(?P<close>/?)(?P<tag>[A-Za-z][\w.:-]*+|(?=>))(?P<attributes>" + ATTRIBUTES + r")/?>"
     r"|(?P<admonition>^[ \t]*:::++[ \t]*+(?P<box>[\w-]*+)[ \t]*+(?P<label>[^\n]{0,300})$)"
     r"|(?P<callout>^[ \t]*(?:!!!|\?\?\?\+?|===[!+]?)[ \t]++(?P<callout_kind>[\w-]*+)[^\n\"]{0,100}+"
     r"(?:\"(?P<callout_label>[^\"\n]{0,300})\")?[ \t]*+$)"
@@ -90,7 +93,7 @@ _ARGUMENT = re.compile(r"""["']([^"']{0,300})["']""")
 _CALL_NAMED = re.compile(r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|`([^`]*)`|([^\s"'`]+))""")
 _CALL_PLAIN = re.compile(r"""(?:^|\s)(?:"([^"]*)"|`([^`]*)`|([^\s"'`=]+))(?=\s|$)""")
 _SHORTCODE_WORDS = ("text", "title", "name", "label", "caption", "alt", "heading", "term_id")
-_EMPHASIS = re.compile(r"(\*{1,3}|(?<![^\W_])_{1,3}|~~)(?=\S)(.{1,300}?)(?<=\S)\1(?!\w)")
+_EMPHASIS = re.compile(r"(?<!\\)(\*{1,3}|(?<![^\W_])_{1,3}|~~)(?=\S)(.{1,300}?)(?<=[^\s\\])\1(?!\w)")
 _IMAGE_OR_LINK = re.compile(
     r"!?\[((?:[^\[\]]|\[[^\[\]]{0,300}\]){0,500})\]\([^()\[\n]{0,1000}(?:\([^()\[\n]{0,300}\)[^()\[\n]{0,1000})?\)"
 )
@@ -109,6 +112,14 @@ _HEADING_ATTRIBUTES = re.compile(r"(?<=\S)[ \t]++" + _ATTRIBUTES)
 """Attributes that goldmark gives to the block above, on a line of their own, or to a heading."""
 
 
+_KRAMDOWN = re.compile(r"(?P<code>`[^`\n]{1,2000}`)|[ \t]*\{::?[^{}\n]{1,300}\}")
+_KRAMDOWN_ID = re.compile(r"\{:[^{}\n]{0,300}?#([\w:.-]{1,100})[^{}\n]{0,300}\}")
+
+
+def _without_list(found: re.Match[str]) -> str:
+    return found["code"] or ""
+
+
 class Cleaner:
     """Cleans prose, and gathers the anchors that its tags set."""
 
@@ -123,13 +134,17 @@ class Cleaner:
         """The page's front matter, of which VitePress shows values."""
         self._mdx, self._vue = mdx, dialect.vue
         self._slugs = dialect.slugs
-        self._has_attributes = dialect.shortcodes
+        self._has_attributes, self._is_kramdown = dialect.shortcodes, dialect.kramdown
         self._is_python = dialect.slugs in PYTHON_MARKDOWN
         self._text = ""
 
     def clean(self, text: str) -> str:
         if self._is_python:
+            self.anchors.update(python_markdown.anchors_in(text))
             text = python_markdown.shown(text)
+        if self._is_kramdown and "{:" in text:
+            self.anchors.update(_KRAMDOWN_ID.findall(text))
+            text = _KRAMDOWN.sub(_without_list, text)
         if _NOISE.search(text):
             if self._has_attributes and "{" in text:
                 text = (_BLOCK_ATTRIBUTES if "\n" in text else _HEADING_ATTRIBUTES).sub("", text)
@@ -137,7 +152,7 @@ class Cleaner:
             if self._mdx and _OPEN.search(text):
                 text = self._text = _EXPRESSIONS.sub(_without_expression, text)
             text = _PROSE.sub(self._replace, text)
-        return text.replace(_ADDED, "\n")
+        return shown_braces(text.replace(_ADDED, "\n"))
 
     def _replace(self, match: re.Match[str]) -> str:
         whole = match[0]
@@ -198,6 +213,8 @@ class Cleaner:
         name, _, rest = call.partition(" ")
         if name.startswith("/") or not name:
             return ""
+        if name in ("link", "post_url"):  # of Jekyll: in the place of an address
+            return rest.strip()
         named: dict[str, str] = {key: a or b or c or d for key, a, b, c, d in _CALL_NAMED.findall(rest)}
         positional: list[str] = [a or b or c for a, b, c in _CALL_PLAIN.findall(rest)]
         if name in _INCLUDING and self._shows(named.get("file") or named.get("path") or next(iter(positional), "")):
@@ -321,7 +338,7 @@ def _unmarked(text: str) -> str:
     if "](" in text:
         text = _IMAGE_OR_LINK.sub(r"\1", text)
     if "<" in text:
-        text = re.sub(r"</?[A-Za-z][^<>]{0,300}>", "", text)
+        text = re.sub(r"(?<!\\)</?[A-Za-z][^<>]{0,300}>", "", text)
     if "*" in text or "_" in text or "~" in text:
         text = _EMPHASIS.sub(r"\2", text)
     text = _ESCAPE.sub(r"\1", text.replace("`", ""))

@@ -10,6 +10,7 @@ Tried against the generators themselves (tests/retrieval/test_slugs.py):
   ``_1``, and one that ends so already counts on.
 - docutils: ``make_id``, of Sphinx; the second of its kind is ``id1``.
 - vitepress: its ``slugify``; one that begins with a digit gets ``_`` before it.
+- gitbook: words with their points, ``id-`` before a digit (as its sites show: "1. Wash" is ``id-1.-wash``).
 - mdn: spaces become ``_``; letter case and most punctuation go.
 """
 
@@ -21,7 +22,7 @@ from service.domain.texts.unicode_forms import normalized
 
 SlugStyle = Literal[
     "github", "hugo", "hugo-ascii", "blackfriday", "python", "python-unicode", "pymdownx", "docutils", "mdn",
-    "vitepress",
+    "vitepress", "gitbook",
 ]  # fmt: skip
 
 _GITHUB_SIMPLE = re.compile(r"[^a-z0-9_\- ]")
@@ -60,6 +61,10 @@ def slug(text: str, style: SlugStyle = "github") -> str:
         case "vitepress":
             bare = re.sub(r"[\u0300-\u036f\0-\x1f]", "", normalized("NFKD", text))
             return re.sub(r"^(?=\d)", "_", _VITEPRESS_SPECIAL.sub("-", bare).strip("-"), flags=re.ASCII).lower()
+        case "gitbook":
+            bare = re.sub(r"[\u0300-\u036f'\u2019]", "", normalized("NFKD", text)).lower().replace("&", " and ")
+            joined = re.sub(r"-+", "-", re.sub(r"[^\w.]+", "-", bare)).strip("-")
+            return re.sub(r"^(?=\d)", "id-", joined)
         case "mdn":
             return "_".join(_MDN_DROPPED.sub("", text).lower().split())
 
@@ -112,7 +117,7 @@ class Anchors:
                 return self._numbered(base or "heading", "-", 1)
             case "mdn":
                 return self._numbered(base, "_", 2)
-            case "github" | "vitepress":
+            case "github" | "vitepress" | "gitbook":
                 return self._numbered(base, "-", 1)
 
     def take(self, anchor: str) -> None:

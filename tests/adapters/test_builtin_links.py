@@ -348,3 +348,50 @@ async def test_renaming_changes_every_name_of_a_page(files, old, new, page, befo
     found = await done({"index.md": PAGE, **files, page: f"{head}{before}\n"}, f'rename page "{old}" to "{new}"')
     assert found.files[page] == f"{head}{after}\n", found.message
     assert old not in found.files
+
+
+JEKYLL = {
+    "_config.yml": "baseurl: /jay\npermalink: pretty\ntheme: minima\ncollections:\n  recipes:\n    output: true\n",
+    "docs/setup.md": "---\ntitle: Setup\n---\n\n## Colours\n{: .big #hue }\n\nBlue.\n",
+    "_recipes/soup.md": "---\ntitle: Soup\n---\n\n[s]({% link docs/setup.md %})\n",
+    "_posts/2024-02-03-news.md": "---\ntitle: News\n---\n\nText.\n",
+    "_includes/card.md": "Text.\n",
+    "index.md": "---\ntitle: Home\n---\n\n[a]({% link docs/setup.md %}#hue) "
+    "[b](/jay/docs/setup/) [c](docs/setup.md#colours) "
+    "[d]({{ '/docs/setup/' | relative_url }}) [e]({{ site.baseurl }}/docs/setup/) [f]({% post_url 2024-02-03-news %}) "
+    "[g](/jay/recipes/soup/) [h](/jay/2024/02/03/news/)\n",
+}
+
+
+async def test_links_of_jekyll_are_sound_and_renamed():
+    assert (await done(JEKYLL, FIX)).message == "- No link is broken."
+    found = await done(JEKYLL, "rename page docs/setup.md to begin")
+    assert found.files["_recipes/soup.md"] == JEKYLL["_recipes/soup.md"].replace("docs/setup.md", "docs/begin.md")
+    assert found.files["index.md"] == JEKYLL["index.md"].replace("docs/setup", "docs/begin")
+    found = await done(JEKYLL, 'rename page "_posts/2024-02-03-news.md" to "_posts/2024-02-04-tidings.md"')
+    assert "post_url 2024-02-04-tidings %" in found.files["index.md"]
+    broken = {**JEKYLL, "index.md": "[a]({% link docs/gone.md %}) [b](/docs/setup/)\n"}
+    found = await done(broken, FIX)
+    assert found.changed == {"index.md": "[a]({% link docs/gone.md %}) [b](/jay/docs/setup/)\n"}
+    assert "`index.md`, line 1: `docs/gone.md" in found.message
+
+
+FUMADOCS = {
+    "source.config.ts": "export const docs = defineDocs({ dir: 'content/docs' });\n",
+    "lib/source.ts": "export const source = loader({ baseUrl: '/docs', source: docs.toFumadocsSource() });\n",
+    "content/docs/(start)/install.mdx": "---\ntitle: Install\n---\n\n## Second step [#two]\n\nText.\n",
+    "content/docs/index.cn.mdx": "---\ntitle: Home\n---\n\nText.\n",
+    "content/docs/index.mdx": "---\ntitle: Home\n---\n\n[a](/docs/install) "
+    "[b](./(start)/install.mdx#two) [c](/cn/docs) "
+    "[d](/blog/x) [e](/docs/install#two)\n",
+}
+
+
+async def test_links_of_route_groups_are_sound_and_renamed():
+    found = await done(FUMADOCS, FIX)
+    assert (found.changed, found.message.count("`")) == ({}, 2)
+    assert "which addresses the site has is not known: `/blog/x`" in found.message
+    found = await done(FUMADOCS, 'rename page "content/docs/(start)/install.mdx" to "content/docs/(start)/set up.mdx"')
+    assert found.files["content/docs/index.mdx"] == FUMADOCS["content/docs/index.mdx"].replace(
+        "/docs/install", "/docs/set%20up"
+    ).replace("(start)/install", "(start)/set%20up")

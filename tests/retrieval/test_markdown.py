@@ -410,3 +410,49 @@ def test_the_last_section_ends_with_the_last_line(end):
     assert [(section.start_line, section.end_line) for section in page.sections] == [(4, 6), (7, 9)]
     page = parse_page(f"Text.{end}".encode(), "a.md")
     assert [(section.start_line, section.end_line) for section in page.sections] == [(1, 1)]
+
+
+# Braces of MDX, escaped signs, attributes
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("<Button onClick={e => alert('hi {')}>\n  Press\n</Button>\n\nMore.", "Press\n\nMore."),
+        ("<B on={() => `}${x}`} />\n\nMore.", "More."),
+        ("<B a={/* } */ 1} />\n\nMore.", "More."),
+        ("A \\{word\\}, {'{'} and {\"}\"}, `\\{code\\}`.", "A {word}, { and }, `\\{code\\}`."),
+        ('export const T = () => {\n  const s = "it\'s {";\n  return s;\n};\n\nMore.', "More."),
+        ('<Card title={"Braces } here"}>\n  Text.\n</Card>', "**Braces } here**\n\nText."),
+        ("It's {1 + 1} o'clock, isn't it {'}'}?", "It's  o'clock, isn't it }?"),
+        ("A { alone.\n\nMore.", "A { alone.\n\nMore."),
+    ],
+)
+def test_braces_in_strings_of_mdx_are_not_counted(text, content):
+    assert shown(text).replace("\n\n\n", "\n\n") == content
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "heading", "anchors"),
+    [
+        ("## Map\\<K, V\\>\n\nText.", {}, "Map<K, V>", {"mapk-v"}),
+        ("## `List<T>` class\n\nText.", {}, "List<T> class", {"listt-class"}),
+        ('## 1.2 { id="v1.2" }\n\nText.', {"slugs": "python"}, "1.2", {"v1.2"}),
+        ("## A { id=b .c }\n\nText.", {"slugs": "python"}, "A", {"b"}),
+        ("## A { .c #b data-x='1' }\n\nText.", {"slugs": "python"}, "A", {"b"}),
+        ("## A\n\n[x](y){ #span } z\n{ #para }", {"slugs": "python"}, "A", {"a", "span", "para"}),
+        ("## 1. Wash the pot\n\nText.", {"slugs": "gitbook"}, "1. Wash the pot", {"id-1.-wash-the-pot"}),
+        ("## Run v2.0 & go\n\nText.", {"slugs": "gitbook"}, "Run v2.0 & go", {"run-v2.0-and-go"}),
+        ('## A <a href="#b" id="b"></a>\n\nText.', {"slugs": "gitbook"}, "A", {"b"}),
+        ("Height\n------\n\nText.", {}, "Height", {"height"}),
+        ("Height\r\n------\r\n\r\nText.", {}, "Height", {"height"}),
+    ],
+)
+def test_headings_have_the_anchors_of_their_generator(text, dialect, heading, anchors):
+    page = page_of(text, **dialect)
+    assert ([section.heading for section in page.sections], set(page.anchors)) == ([heading], anchors)
+    assert "---" not in page.content
+
+
+def test_wrapped_targets_of_links_stay_in_the_text():
+    assert "[a](<b.md#c>) [d](<e f/g.md>)" in page_of("[a](<b.md#c>) [d](<e f/g.md>)").content

@@ -5,6 +5,7 @@ from functools import lru_cache
 from service.domain.sites import Skipped
 from service.markup.dialects.dialect import PLAIN, Dialect
 from service.markup.markdown import Markdown
+from service.markup.pages import is_markdown
 from service.retrieval.readers.markdown import ParsedPage, parse_page
 
 KEPT = 128
@@ -25,6 +26,19 @@ def parsed(text: str, path: str, dialect: Dialect) -> ParsedPage | Skipped:
     if len(text) > MAX_KEPT_CHARACTERS:
         return parse_page(text.encode(errors="replace"), path, dialect)
     return _kept_page(text, path, dialect)
+
+
+def title_of(text: str, path: str, dialect: Dialect) -> str | None:
+    """Return the title that the index has of a page; None where none of its readers fits."""
+    if is_markdown(path):
+        page = parsed(text, path, dialect)
+    elif path.lower().endswith(".rst"):
+        from service.retrieval.readers.sphinx.rst import parse_rst  # late: docutils takes 8 MB
+
+        page = parse_rst(text.encode(errors="replace"), path)
+    else:
+        return None
+    return None if isinstance(page, Skipped) else page.title
 
 
 @lru_cache(KEPT)

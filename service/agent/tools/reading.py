@@ -8,6 +8,7 @@ from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Read
 from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, bounded, number_of, with_data
 from service.agent.tree import EVERYTHING, Tree, lines_of
+from service.domain.texts.unicode_forms import normalized
 from service.domain.tool_values import Lines, Listed
 
 MAX_LISTED = 500
@@ -67,8 +68,8 @@ def listing(tree: Tree, folder: str, name: str) -> Outcome:
 
 def _fits(path: str, name: str) -> bool:
     """Return whether a path contains a text, or matches a pattern such as ``*.mdx`` or ``guides/**``."""
-    path, name = path.lower(), name.lower().removeprefix("./")
-    if not any(c in name for c in "*?"):
+    path, name = (normalized("NFC", text).lower() for text in (path, name.removeprefix("./")))
+    if name in path or not any(c in name for c in "*?"):
         return name in path
     return fnmatchcase(path, name) or fnmatchcase(path, f"*/{name}") or fnmatchcase(path, name.replace("**/", ""))
 

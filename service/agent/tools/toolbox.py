@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from service.agent.checks import gates
 from service.agent.checks.links.links import Links
+from service.agent.checks.pages import title_of
 from service.agent.contexts import NO_CONTEXTS, Contexts
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import (
@@ -45,7 +46,7 @@ from service.agent.tools.writing import change
 from service.agent.tree import Tree
 from service.agent.workspace import Workspace
 from service.domain.model import ToolCall, decoded_arguments
-from service.domain.tool_values import Declined
+from service.domain.tool_values import Declined, Lines
 from service.ports.link_checker import LinkChecker
 from service.ports.search_index import SearchIndex
 
@@ -135,7 +136,10 @@ class Toolbox:
                 return await search(tree, index, self._domain, replace(arguments, folder=folder))
             case Read(path=path):
                 tree, path = self._root(path)
-                return await read(tree, replace(arguments, path=path))
+                outcome = await read(tree, replace(arguments, path=path))
+                if tree is self._workspace and arguments.start_line == 1:
+                    outcome = await self._with_title(outcome, tree.checked(path))
+                return outcome
             case Diff(path=path, commit=commit):
                 tree, path = self._root(path)
                 if commit or tree is not self._workspace:
@@ -146,6 +150,15 @@ class Toolbox:
                 return await history(tree, replace(arguments, path=path))
             case _:
                 assert_never(arguments)
+
+    async def _with_title(self, outcome: Outcome, path: str) -> Outcome:
+        """Add the title of a page that the job has changed, as the reader of the index sees it."""
+        text = self._workspace.changes.get(path)
+        if text is None or not isinstance(outcome.value, Lines):
+            return outcome
+        dialect = (await self._links.layout()).dialect
+        title = await asyncio.to_thread(title_of, text, path, dialect)
+        return replace(outcome, value=replace(outcome.value, title=title))
 
     async def _check(self, arguments: Checking, texts: Sequence[str] | None) -> Outcome:
         match arguments:

@@ -16,6 +16,8 @@ class Dialect(Struct, frozen=True):
     """VitePress's: ``{{ }}`` and ``<script setup>`` in pages, files that ``<<<`` and ``<!--@include: -->`` name."""
     book: bool = False
     """mdBook's: ``{{#include}}``, and lines of Rust that begin with ``# ``."""
+    kramdown: bool = False
+    """Jekyll's: Liquid, and lists of attributes as ``{: .name }``."""
     slugs: SlugStyle = "github"
     """How it makes anchors."""
 

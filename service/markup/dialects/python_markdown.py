@@ -10,6 +10,7 @@ The expressions are atomic, or short, where they could backtrack.
 """
 
 import re
+from collections.abc import Iterator
 
 _ATTRIBUTE = r"(?:[#.][\w:.-]{1,100}|[\w:-]{1,100}(?:=(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'|[^\s\"'{}]{1,300}))?)"
 _LIST = rf"{_ATTRIBUTE}(?:[ \t]++{_ATTRIBUTE}){{0,20}}+[ \t]*+"
@@ -23,7 +24,7 @@ _MARKS = re.compile(
     r"|^(?P<unseen>\*\[[^\]\n]{1,300}\]:[^\n]*|[ \t]*\[TOC\][ \t]*)$"
     r"|(?P<footnote>\[\^[^\]\s]{1,100}\](?::[ \t]*)?)"
     rf"|(?P<inline>(?<=[)\]*_`>])\{{:?[ \t]*+{_LIST}\}})"
-    rf"|(?P<line>(?:^|(?<=\s))\{{(?::[ \t]*+|[ \t]*+(?=[#.])){_LIST}\}}[ \t]*$)"
+    rf"|(?P<line>(?:^|(?<=\s))\{{(?::[ \t]*+|[ \t]*+(?=[#.]|[\w:-]{{1,100}}=)){_LIST}\}}[ \t]*$)"
     r"|(?P<comment>\{#(?![\w-])(?:[^#]|#(?!\})){0,500}+#\})"
     r"|\+\+(?P<keys>[A-Za-z0-9-]{1,30}(?:\+[A-Za-z0-9-]{1,30}){0,5})\+\+"
     r"|(?P<icon>:(?:material|octicons|fontawesome|simple)-[\w-]{1,100}:"
@@ -38,6 +39,20 @@ _SIGNS = re.compile(
 )
 _UNTITLED = frozenset(("html", "caption", "figure-caption", "table-caption", "definition"))
 """Blocks whose argument is no title."""
+
+
+_OWN_ID = re.compile(
+    r"(?:^|\s)(?:#(?P<mark>[\w:.-]{1,100})|id=(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'{}]+)))"
+)
+
+
+def anchors_in(text: str) -> Iterator[str]:
+    """Yield the ids that lists of attributes give to words, headings and paragraphs."""
+    for match in _MARKS.finditer(text) if "{" in text and _SIGNS.search(text) else ():
+        listed = match["inline"] or match["line"]
+        own = _OWN_ID.search(listed.strip(" \t{}:")) if listed else None
+        if own is not None:
+            yield own[own.lastgroup or "mark"]
 
 
 def shown(text: str) -> str:

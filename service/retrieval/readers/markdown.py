@@ -16,6 +16,7 @@ from service.domain.sites import Skipped
 from service.markup.blocks import Block
 from service.markup.dialects.dialect import PLAIN, Dialect
 from service.markup.dialects.home_page import hero_name, home_text
+from service.markup.dialects.mdx import hidden_braces
 from service.markup.front_matter import FrontMatter, text_field
 from service.markup.markdown import Markdown, without_comments
 from service.markup.prose import MAX_HEADING, MAX_LINKS, Cleaner, plain, shown_words, unmarked
@@ -114,8 +115,10 @@ _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
 _HEADING_ID = re.compile(
-    r"(?:\{:?(?:[^{}#\n]{0,200}\s)?+#([^\s{}]++)[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$"
+    r"(?:\{:?(?:[^{}#\n]{0,200}?\s)?(?:#([^\s{}]++)|id=[\"']?([^\s\"'{}]++))[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$"
 )
+_HEADING_LINK = re.compile(r"\s*<a\s[^<>]{0,300}\bid=\"([^\"]{1,200})\"[^<>]{0,300}>\s*</a>\s*$")
+"""GitBook's own anchor of a heading."""
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>")
 _HEADING_CLASS = re.compile(r"(?:(?<![ \t])[ \t]++)?\{[.][^{}\n]{1,200}\}[ \t]*$")
 _TERM = re.compile(r"^[ \t]*- ([^\n]{1,300})\n(?:[ \t]*\n)?[ \t]+- : ", re.MULTILINE)
@@ -144,6 +147,7 @@ class _Reader:
         self._dialect = dialect
         files = Files(include)
         source, self._numbers = expanded(source, dialect, files, sphinx) if include is not None else (source, None)
+        source = hidden_braces(source) if dialect.is_mdx(path) else source
         self._markup = Markdown(source, path=path, dialect=dialect)
         self._mdx = self._markup.mdx
         self._front_matter = self._markup.front_matter
@@ -210,6 +214,10 @@ class _Reader:
     def _heading(self, block: Block) -> _Heading:
         source = without_comments(block.text[: 10 * MAX_HEADING])
         custom = _HEADING_ID.search(source)
+        own = _HEADING_LINK.search(source) if self._dialect.slugs == "gitbook" else None
+        if own is not None:
+            source = source[: own.start()]
+            custom = own
         if custom is not None:
             source = source[: custom.start()]
         elif self._dialect.vue:

@@ -14,7 +14,9 @@ from service.retrieval.site.generators.antora import antora
 from service.retrieval.site.generators.books.gitbook import gitbook, gitbook_by_summary
 from service.retrieval.site.generators.books.mdbook import mdbook
 from service.retrieval.site.generators.docusaurus.configuration import docusaurus
+from service.retrieval.site.generators.fumadocs import fumadocs
 from service.retrieval.site.generators.hugo.content import hugo, hugo_by_folders
+from service.retrieval.site.generators.jekyll import jekyll
 from service.retrieval.site.generators.mdn import mdn
 from service.retrieval.site.generators.mintlify import mintlify
 from service.retrieval.site.generators.mkdocs.configuration import mkdocs
@@ -170,4 +172,6 @@ _READERS: Mapping[str, Callable[[str, frozenset[str], Read, str], Layout | None]
     "mdbook": mdbook,
     "gitbook": gitbook,
     "antora": antora,
+    "jekyll": jekyll,
+    "fumadocs": fumadocs,
 }

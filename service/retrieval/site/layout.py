@@ -20,7 +20,7 @@ from service.retrieval.site.link_rules import UNKNOWN, LinkRules
 
 Kind = Literal[
     "mintlify", "docusaurus", "mkdocs", "hugo", "sphinx", "mdn", "vitepress", "starlight", "nextra", "gitbook",
-    "mdbook", "antora", "plain",
+    "mdbook", "antora", "jekyll", "fumadocs", "plain",
 ]  # fmt: skip
 GENERATORS: Mapping[Kind, str] = {
     "mintlify": "Mintlify", "docusaurus": "Docusaurus", "mkdocs": "MkDocs", "hugo": "Hugo", "sphinx": "Sphinx",
@@ -283,7 +283,8 @@ class Layout(Struct, frozen=True, dict=True):
         name, _, language = place.name.rpartition(".")
         if language not in self.language_suffixes:
             return replace(place, language=place.language or self.default_language)
-        prefix = "" if language == self.default_language else f"/{language}"
+        own = "" if place.prefix == "\0" else place.prefix
+        prefix = own if language == self.default_language else f"/{language}{own}"
         return replace(place, name=name, prefix=prefix, language=language)
 
     def _address(self, place: "_Place", front_matter: FrontMatter) -> str:

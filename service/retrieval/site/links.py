@@ -79,6 +79,8 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
     match form:
         case "link":
             return link_answer(from_path, target, site)
+        case "based":
+            return link_answer(from_path, site.rules.base + target, site)
         case "hugo":
             return _named_in_hugo(from_path, target, site, layout)
         case "include":

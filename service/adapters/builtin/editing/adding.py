@@ -9,9 +9,11 @@ from msgspec import Struct
 from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, short
 from service.adapters.builtin.editing.navigation_files.entries import entry_for, is_named, names_pages
 from service.adapters.builtin.editing.pages import is_page, section_of, top_of
+from service.adapters.builtin.editing.reading_back import reads_as_meant
 from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
 from service.adapters.builtin.editing.tool_results import docs_folder, lines_in, number_listed, paths_in
 from service.markup.generator_files import NAVIGATION_DATA
+from service.markup.writing import markdown_words, rest_heading
 from service.ports.model import ToolMessage
 
 _LISTED_SUFFIXES = (".md", ".markdown", ".rst", ".adoc")
@@ -103,12 +105,15 @@ def _add_everywhere(editing: Editing, asked: Add) -> Steps:
 
 def create_page(editing: Editing, asked: Create) -> Steps:
     counts = yield from editing.ask(
-        Step("Looking at how pages are written here. ", (("list", {"name": ".mdx"}), ("list", {"name": ".md"})))
+        Step(
+            "Looking at how pages are written here. ",
+            tuple(("list", {"name": name}) for name in (".mdx", ".md", ".rst")),
+        )
     )
-    mdx, both = map(number_listed, counts)
+    mdx, both, rest = map(number_listed, counts)
     path = asked.path.strip("/")
     if not is_page(PurePosixPath(path).suffix):
-        path += ".mdx" if mdx > both - mdx else ".md"
+        path += ".rst" if rest > both else ".mdx" if mdx > both - mdx else ".md"
     existing = yield from editing.one("", "read", path=path, start_line=1, end_line=1)
     if docs := docs_folder(existing):
         path = f"{docs}/{path}"
@@ -120,19 +125,37 @@ def create_page(editing: Editing, asked: Create) -> Steps:
     near = yield from editing.one("", "list", **({"folder": folder} if folder else {}), name=PurePosixPath(path).suffix)
     pages = [line for line in paths_in(near) if is_page(line)]
     siblings = pages or [line for line in paths_in(counts[1]) if is_page(line)]
-    has_front_matter = True
+    mark = "---"
     if siblings:
         first = yield from editing.one("", "read", path=siblings[0], start_line=1, end_line=1)
-        has_front_matter = "---" in lines_in(first)[0]
+        mark = "".join(lines_in(first)[0]).strip("\ufeff \r")
     title = asked.title or PurePosixPath(path).stem.replace("-", " ").replace("_", " ").capitalize()
-    head = f"---\ntitle: {json.dumps(title, ensure_ascii=False)}\n---\n" if has_front_matter else f"# {title}\n"
+    head = _head(path, title, mark)
     text = f"{head}\n{asked.text.strip(chr(10))}\n" if asked.text.strip() else head
     result = yield from editing.one(f"Writing {path}. ", "write", path=path, text=text)
     if result.is_error:
         editing.report_errors([result])
     else:
+        if not (yield from reads_as_meant(editing, path, title, None)):
+            return
         editing.say(f"Created {path} with the title {short(title)}.")
         yield from _name_in_navigation(editing, path, title)
+
+
+def _head(path: str, title: str, mark: str) -> str:
+    """Return the beginning of a new page, in its own markup; ``mark``: the first line of a page beside it."""
+    written = json.dumps(title, ensure_ascii=False)
+    if path.endswith(".rst"):
+        return "\n".join(rest_heading(title)) + "\n"
+    if path.endswith(".adoc"):
+        return f"= {title}\n"
+    if mark == "---":
+        return f"---\ntitle: {written}\n---\n"
+    if mark == "+++":
+        return f"+++\ntitle = {written}\n+++\n"
+    if mark == "{":
+        return f'{{\n  "title": {written}\n}}\n'
+    return f"# {markdown_words(title, mdx=path.endswith('.mdx'))}\n"
 
 
 def navigation_of(editing: Editing, page: str) -> Generator[Step, Turn, tuple[str, list[str], list[str]]]:

@@ -5,6 +5,7 @@ run again from the start.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Generator, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import PurePosixPath
@@ -143,16 +144,11 @@ class Editing:
         return found[0] if len(found) == 1 else ""
 
     def pages(self, path: str) -> Generator[Step, Turn, list[str]]:
-        wanted = path.strip("/").removeprefix("./")
+        wanted = unicodedata.normalize("NFC", path.strip("/").removeprefix("./"))
         stem = wanted.removesuffix(PurePosixPath(wanted).suffix) if is_page(wanted) else wanted
         found = yield from self.one("", "list", name=stem)
-        lines = paths_in(found)
-        return (
-            [line for line in lines if line == wanted and is_page(line)]
-            or [line for line in lines if is_page(line) and stem_of(line) == wanted]
-            or [line for line in lines if ends_with(line, wanted) and is_page(line)]
-            or [line for line in lines if is_meant(line, wanted)]
-        )
+        named = {unicodedata.normalize("NFC", line): line for line in paths_in(found)}
+        return [named[line] for line in _meant(wanted, list(named))]
 
     def all_lines(self, pages: Iterable[str]) -> Generator[Step, Turn, dict[str, list[str]]]:
         """Return the lines of several pages, which are read in as few replies as their number takes."""
@@ -184,6 +180,16 @@ class Editing:
     def report_errors(self, results: Iterable[ToolMessage]) -> None:
         reasons = [reason_of(result) for result in results if result.is_error]
         self.report += [sentence for sentence in reasons[:MAX_NAMED] if sentence not in self.report]
+
+
+def _meant(wanted: str, lines: Sequence[str]) -> list[str]:
+    """Return the paths that a short form may mean: the one that it names in full, else those that end so."""
+    return (
+        [line for line in lines if line == wanted and is_page(line)]
+        or [line for line in lines if is_page(line) and stem_of(line) == wanted]
+        or [line for line in lines if ends_with(line, wanted) and is_page(line)]
+        or [line for line in lines if is_meant(line, wanted)]
+    )
 
 
 def _folders_in(lines: Iterable[str], wanted: str) -> list[str]:

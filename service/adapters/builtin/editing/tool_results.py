@@ -46,6 +46,11 @@ def lines_in(result: ToolMessage) -> tuple[list[str], bool]:
             return [], False
 
 
+def title_read(result: ToolMessage) -> str | None:
+    """Return the title of a changed page that was read; None where it is not known."""
+    return result.value.title if isinstance(result.value, Lines) else None
+
+
 def times_replaced(result: ToolMessage) -> int:
     return result.value.times if isinstance(result.value, Replaced) else 0
 

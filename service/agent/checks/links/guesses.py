@@ -260,6 +260,9 @@ def _spelled(path: str, link: PageLink, page: str, now: SiteView, *, prefers_fil
             return _address(path, link, page, now, prefers_file=prefers_file)
         case "hugo":
             options = _hugo_names(path, target, page, now)
+        case "based":
+            url = now.site.pages[page].url if page in now.site.pages else ""
+            options = [url.removeprefix(now.site.rules.base) + ("/" if target.endswith("/") else "")]
         case "post":
             options = [without_suffix(page).rpartition("_posts/")[2]]
         case "wiki":

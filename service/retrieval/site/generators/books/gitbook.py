@@ -37,7 +37,7 @@ def gitbook(config: str, files: frozenset[str], read: Read, docs_folder: str) ->
     if not named.entries or (is_older and not is_listed):
         return None
     return Layout(
-        "gitbook", docs_folder, root, Dialect(), ("",), named.entries, redirects=_redirects(settings),
+        "gitbook", docs_folder, root, Dialect(slugs="gitbook"), ("",), named.entries, redirects=_redirects(settings),
         mounts=tuple(_mounts(languages, root)), html_suffix=is_older, missing_entries=tuple(named.missing),
         hidden_pages=named.hidden(root) if is_listed else {}, links=_LINKS,
     )  # fmt: skip
@@ -54,8 +54,8 @@ def gitbook_by_summary(files: frozenset[str], read: Read, docs_folder: str) -> L
         return None
     named.add_home(join_path(docs_folder, "README.md"), "")
     return Layout(
-        "gitbook", docs_folder, docs_folder, Dialect(), ("",), named.entries, missing_entries=tuple(named.missing),
-        hidden_pages=named.hidden(docs_folder), links=_LINKS,
+        "gitbook", docs_folder, docs_folder, Dialect(slugs="gitbook"), ("",), named.entries,
+        missing_entries=tuple(named.missing), hidden_pages=named.hidden(docs_folder), links=_LINKS,
     )  # fmt: skip
 
 

@@ -1,0 +1,64 @@
+"""What the builtin editor writes is in the page's own markup, and reads as it was meant; else it is put back."""
+
+import pytest
+
+from tests.adapters.site_jobs import done
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("\ufeff# The rig\r\n\r\nText.\r\n", "\ufeff# New: *rig*\r\n\r\nText.\r\n"),
+        (
+            "\ufeff---\r\ntitle: Old\r\n---\r\n\r\n# Old\r\n",
+            '\ufeff---\r\ntitle: "New: *rig*"\r\n---\r\n\r\n# New: *rig*\r\n',
+        ),
+        ("---\ntitle:\nweight: 3\n---\n\nText.\n", '---\ntitle: "New: *rig*"\nweight: 3\n---\n\nText.\n'),
+        ('---\ntitle: "Goes on\n  below"\n---\n', '---\ntitle: "New: *rig*"\n---\n'),
+        ("---\ntitle: >-\n  Goes on\n  below\nweight: 3\n---\n", '---\ntitle: "New: *rig*"\nweight: 3\n---\n'),
+        ("---\ntitle: Goes on\n  below\n---\n", '---\ntitle: "New: *rig*"\n---\n'),
+        (
+            '{\n  "weight": 3,\n  "title": "Old"\n}\n\nText.\n',
+            '{\n  "weight": 3,\n  "title": "New: *rig*"\n}\n\nText.\n',
+        ),
+        ('+++\ntitle = """Old\nname"""\nweight = 3\n+++\n', '+++\ntitle = "New: *rig*"\nweight = 3\n+++\n'),
+        ("Old\r\n===\r\n\r\nText.\r\n", "New: *rig*\r\n==========\r\n\r\nText.\r\n"),
+    ],
+)
+async def test_title_is_set_in_the_markup_of_the_page(before, after):
+    found = await done({"a.md": before}, 'set the title of a.md to "New: *rig*"')
+    escaped = after.replace("# New: *rig*", "# New: \\*rig\\*").replace(
+        "New: *rig*\r\n==========", "New: \\*rig\\*\r\n============"
+    )
+    assert found.files["a.md"] == escaped
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "text"),
+    [
+        (
+            {"conf.py": "project = 'S'\n", "index.rst": "S\n=\n"},
+            "guide/new.rst",
+            "New \\*page\\*\n============\n\nHello.\n",
+        ),
+        (
+            {"conf.py": "project = 'S'\n", "index.rst": "S\n=\n"},
+            "guide/new",
+            "New \\*page\\*\n============\n\nHello.\n",
+        ),
+        ({"a.md": "# A\n"}, "new.md", "# New \\*page\\*\n\nHello.\n"),
+        ({"a.md": "\ufeff---\ntitle: A\n---\n"}, "new.md", '---\ntitle: "New *page*"\n---\n\nHello.\n'),
+        ({"a.md": "+++\ntitle = 'A'\n+++\n"}, "new.md", '+++\ntitle = "New *page*"\n+++\n\nHello.\n'),
+    ],
+)
+async def test_new_page_is_in_the_markup_of_its_suffix_and_neighbours(files, path, text):
+    found = await done(files, f'create page {path} with title "New *page*" and text "Hello."')
+    assert found.files[path if "." in path else f"{path}.rst"] == text
+
+
+async def test_title_that_reads_otherwise_is_put_back():
+    found = await done({"a.md": "# Old\n"}, 'set the title of a.md to "AT&amp;T"')
+    assert found.changed == {}
+    assert found.message == '- a.md was left as it was: with this title it would read "AT&T".'
+    found = await done({"b.md": "# Old\n"}, 'create page a.md with title "AT&amp;T"')
+    assert found.changed == {}

@@ -33,10 +33,30 @@ INSTEAD_OF = {
 }
 """Patterns, and what to write."""
 
+INSTEAD_OF_ON_PAGES = {
+    r"\bgolden questions?\b|\bGolden questions?\b": "test questions",
+    r"\bmean reciprocal rank\b": "place of the first right page",
+    r"\bKind of stream\b": "About",
+    r"\b[Nn]ext place free\b": "Count goes down",
+    r"\b[Aa] bound\b|\b[Cc]ost bounds?\b|\b(?:site|installation)'s bound\b": "cost limit",
+    r"\b[Tt]he service is well\b|\b[Nn]ot all is well\b": "The service is running normally.",
+    r"\b[Tt]his takes the role\b": "Only owners may do this.",
+    r"\b[Aa] project names (?:it|them)\b": "Create a project to add some.",
+    r"\bwhose log has\b": "the service's log has",
+    r"\bnames? the domains\b|\b[Aa] domain is\b|\bthe site's domain\b|\b(?:a|its) site's domain\b": "site name",
+    r"\bare? being (?:read|indexed|sent|written) (?:now|again)\b": "what has happened: a page shows the state itself",
+    r"\b[Nn]othing was found: every file\b": "what was looked at, and what was not",
+    r"(?<=>)[Ww]hat to do(?: about it)?(?=</a>)": "How to solve this problem",
+    r"\b[Cc]arry out \d+ instructions\b|\b[Cc]arry out \{": "what was changed",
+    r"\bNo event fits\b|\bNo question fits\b": "matches",
+}
+"""Patterns for what people read on pages, in the manual, in errors and in help, and what to write."""
+
 BEGINNINGS = re.compile(r"(?:Of|What|Whoever|Beside|Who|As of|Whose)\b(?! is\b)")
 """Beginnings of docstrings that do not begin with a verb or a noun."""
 
 _PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in INSTEAD_OF))
+_ON_PAGES = re.compile("|".join(f"(?:{pattern})" for pattern in (*INSTEAD_OF, *INSTEAD_OF_ON_PAGES)))
 _READ_BY_PEOPLE = ("README.md", "service/manual/*.md", "service/web/**/*.html")
 
 
@@ -59,7 +79,7 @@ def phrases_in(root: Path) -> list[Phrase]:
     for pattern in _READ_BY_PEOPLE:
         for file in sorted(root.glob(pattern)):
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-                found.extend(_in_text(line, f"{file.relative_to(root)}:{number}"))
+                found.extend(_in_text(line, f"{file.relative_to(root)}:{number}", _ON_PAGES))
     return found
 
 
@@ -75,7 +95,8 @@ def _in_module(file: Path, name: str, *, only_docstrings: bool = False) -> Itera
             yield Phrase(f"{name}:{node.lineno}", begun[0], node.value.partition("\n")[0])
         if is_docstring or (" " in node.value and not only_docstrings):
             for number, line in enumerate(node.value.splitlines()):
-                yield from _in_text(line, f"{name}:{node.lineno + number}")
+                pattern = _PATTERN if is_docstring else _ON_PAGES
+                yield from _in_text(line, f"{name}:{node.lineno + number}", pattern)
 
 
 def _log_events(tree: ast.Module) -> Iterator[int]:
@@ -90,6 +111,6 @@ def _log_events(tree: ast.Module) -> Iterator[int]:
                 pass
 
 
-def _in_text(line: str, place: str) -> Iterator[Phrase]:
-    for found in _PATTERN.finditer(line):
+def _in_text(line: str, place: str, pattern: re.Pattern[str]) -> Iterator[Phrase]:
+    for found in pattern.finditer(line):
         yield Phrase(place, found[0], line.strip())

@@ -18,8 +18,12 @@ def test_docstrings_errors_and_pages_are_searched(tmp_path):
     (tmp_path / "service" / "jobs.py").write_text(
         'LIMIT = 1\n"""Of a job."""\nlog.info("views are made anew")\nraise NotFound("There is no such job.")\n'
     )
+    pages = tmp_path / "service" / "web"
+    pages.mkdir()
+    (pages / "report.html").write_text("<p>Kind of stream</p>\n<p>The service is running normally.</p>\n")
     assert [(one.place, one.found) for one in phrases_in(tmp_path)] == [
         ("service/jobs.py:2", "Of"),
         ("service/jobs.py:4", "There is no such"),
         ("service/manual/page.md:1", "takes no ten seconds"),
+        ("service/web/report.html:1", "Kind of stream"),
     ]

@@ -44,7 +44,7 @@ def share(text: str) -> float:
     "--min-mrr",
     type=share,
     metavar="X",
-    help="exit with 1 when the first right page comes later on average (mean reciprocal rank, 0 to 1)",
+    help="exit with 1 when the first right page comes later on average (MRR, 0 to 1)",
 )
 @click.option(
     "--min-ndcg",

@@ -13,7 +13,7 @@ NEEDS_PRICE = (
     "Give its price with input_usd_per_million_tokens and output_usd_per_million_tokens in its [models] section, 0 if"
     " it costs nothing."
 )
-NEEDS_BOUND = "Set a bound with public_cost_usd_day in [limits], or max_cost_usd_day in [assistant]."
+NEEDS_BOUND = "Set a cost limit with public_cost_usd_day in [limits], or max_cost_usd_day in [assistant]."
 
 
 async def payment_of(models: Models, bounds: CostBounds) -> PaymentView:
@@ -31,11 +31,11 @@ async def payment_of(models: Models, bounds: CostBounds) -> PaymentView:
 async def _payment_of(model: Model, bounds: CostBounds) -> PaymentView:
     price, bound = await model.price(), bounds.allow(is_public=True)
     if price is None:
-        return PaymentView(model.name, bound, f"The price of {model.name} is not known, so no cost bound holds.")
+        return PaymentView(model.name, bound, f"The price of {model.name} is not known, so no cost limit holds.")
     if price.is_free:
         return PaymentView(model.name, 0.0, "")
     return PaymentView(
-        model.name, bound, "" if bound else f"{model.name} costs money, and there is no cost bound a day."
+        model.name, bound, "" if bound else f"{model.name} costs money, and there is no cost limit a day."
     )
 
 

@@ -154,7 +154,7 @@ class ReplyBudget:
         if price.is_free:
             return True
         if not bound:
-            self._spending.warn("it costs money, and there is no cost bound", model.name)
+            self._spending.warn("it costs money, and there is no cost limit", model.name)
             return False
         async with self._reserving:
             return await self._reserve(price.of(_tokens(request)[0], TYPICAL_OUTPUT_TOKENS))
@@ -225,7 +225,7 @@ class _BoundedModel(ModelAround):
                     yield chunk
             return
         if self._builtin is None or request.grounding is None or (begun and NOTICE not in begun):
-            raise Unavailable("The cost bound of the day is reached.", code=CostBoundReached.code)
+            raise Unavailable("The cost limit of the day is reached.", code=CostBoundReached.code)
         if request.continuation is not None:
             request = replace(request, continuation=replace(request.continuation, text=begun.replace(NOTICE, "", 1)))
         else:

@@ -386,7 +386,7 @@ async def test_entries_that_do_not_fit_change_nothing(operator, store, text, say
 
 
 async def test_paid_site_without_a_bound_stays_private(operator):
-    operator.payment = PaymentView("paid", 0.0, "paid costs money, and there is no cost bound a day.")
+    operator.payment = PaymentView("paid", 0.0, "paid costs money, and there is no cost limit a day.")
     with pytest.raises(Invalid, match="stays private"):
         await operator.plan(WHOLE)
     assert done(await operator.apply(WHOLE.replace("public = true", "public = false")))

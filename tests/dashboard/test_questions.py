@@ -64,8 +64,8 @@ async def test_questions_are_listed_and_filtered(viewer, base, asked):
     gaps = await page(viewer, f"{base}/questions?outcome=unanswered&caller=api")
     assert ANSWERED not in gaps
     assert UNANSWERED in gaps
-    assert "No question fits this filter." in await page(viewer, f"{base}/questions?rating=down&outcome=failed")
-    assert "No question fits this filter." in await page(viewer, f"{base}/questions?site=of-others")
+    assert "No question matches this filter." in await page(viewer, f"{base}/questions?rating=down&outcome=failed")
+    assert "No question matches this filter." in await page(viewer, f"{base}/questions?site=of-others")
     assert UNANSWERED in await page(viewer, f"{base}/questions?outcome=what&days=minus&cursor=x")
 
 
@@ -74,7 +74,7 @@ async def test_questions_are_found_by_words_that_are_not_recorded(service, viewe
     found = await page(viewer, f"{base}/questions?text={words[-2]}+{words[-1].strip('?')}")
     assert UNANSWERED in found
     assert ANSWERED not in found
-    assert "No question fits this filter." in await page(viewer, f"{base}/questions?text=ermentrude")
+    assert "No question matches this filter." in await page(viewer, f"{base}/questions?text=ermentrude")
     assert "too long to search for" in await page(viewer, f"{base}/questions?text={'a+' * 100}b", status=400)
     reads = service.cli("audit", "show", "--type", "audit-read", "--limit", "1000")["events"]
     assert [one["data"]["filters"]["text"] for one in reads if "text" in one["data"]["filters"]] == ["given"]

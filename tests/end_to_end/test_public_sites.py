@@ -164,7 +164,7 @@ def test_site_that_costs_money_needs_a_bound(service):
     }
     try:
         refused = service.cli("site", "update", "kite", "--public", status=1)
-        assert "costs money, and there is no cost bound" in refused["detail"]
+        assert "costs money, and there is no cost limit" in refused["detail"]
         service.environment["DOCSMITH_LIMITS__PUBLIC_COST_USD_DAY"] = "2.5"
         shown = service.run("site", "update", "kite", "--public").stdout
         assert "you: openai/gpt-x, up to 2.50 USD a day" in shown

@@ -195,7 +195,7 @@ def _created(new: CreateKey) -> KeyCreated:
     if kind_of(new.token) != new.kind:
         raise Invalid("The token does not have the form of its kind.")
     if (new.kind == "assistant") != bool(new.domains):
-        raise Invalid("An assistant key names the domains that it serves; an admin key names none.")
+        raise Invalid("An assistant key serves at least one site; an admin key names none.")
     if new.kind == "assistant" and new.scope != "all":
         raise Invalid(f"An assistant key has no scope: {new.scope}. Leave it out.")
     if new.expires_at is not None and new.expires_at <= new.now:

@@ -115,7 +115,7 @@ def decide(command: SpendingCommand, state: Spending) -> list[SpendingEvent]:
         case ReserveCost(reply_id=reply_id, is_public=is_public, now=now):
             usd = command.usd if is_reserved else max(command.usd, state.usual_usd)
             if state.is_over(command.bounds, usd, is_public=is_public):
-                raise CostBoundReached("The cost bound of the day is reached.")
+                raise CostBoundReached("The cost limit of the day is reached.")
             return [CostReserved(reply_id, usd, is_public, reserved_at=now)]
         case RecordCost(reply_id=reply_id, usd=usd, is_public=is_public, now=now):
             return [CostRecorded(reply_id, usd, is_public, recorded_at=now)] if usd or is_reserved else []

@@ -115,7 +115,7 @@ def checked(project: ProjectSettings) -> ProjectSettings:
         site_url=checked_site_url(project.site_url),
     )
     if not 0 <= project.max_cost_usd_day <= MAX_COST_USD:
-        raise Invalid(f"A cost bound is 0 to {MAX_COST_USD:,} US dollars a day; {project.max_cost_usd_day:g} is not.")
+        raise Invalid(f"A cost limit is 0 to {MAX_COST_USD:,} US dollars a day; {project.max_cost_usd_day:g} is not.")
     if max(len(project.labels), len(project.reviewers)) > MAX_LABELS:
         raise Invalid(f"A pull request has at most {MAX_LABELS} labels and {MAX_LABELS} reviewers. Leave some out.")
     if bool(project.github_app_id) != bool(project.github_app_key_env):

@@ -88,7 +88,7 @@ class Metrics:
         )
         self._jobs = Counter("docsmith_jobs_ended", "Jobs that ended", ("outcome",), registry=registry)
         self._bounds = Counter(
-            "docsmith_bounds_reached", "Work for others that was refused, cut or ended at a bound", ("bound",),
+            "docsmith_bounds_reached", "Work for others that was refused, cut or ended at a limit", ("bound",),
             registry=registry,
         )  # fmt: skip
         for bound in get_args(Bound):
@@ -125,7 +125,7 @@ class Metrics:
             self._first_bytes.labels(visit.route).observe(time.perf_counter() - visit.started)
 
     def count_bound(self, bound: Bound, times: int = 1, /) -> None:
-        """Count work that was refused, cut or ended at a bound."""
+        """Count work that was refused, cut or ended at a limit."""
         self._bounds.labels(bound).inc(times)
 
     def of_model(self, model: Model) -> Model:

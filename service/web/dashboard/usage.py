@@ -58,8 +58,8 @@ async def change_bound(request: web.Request) -> web.Response:
         raise project_not_found()
     text = form.get("usd", "").strip() or "0"
     if not re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,6})?", text):
-        raise Invalid(f"A cost bound is a number of US dollars, such as 2.50; {text[:40]!r} is not.")
+        raise Invalid(f"A cost limit is a number of US dollars, such as 2.50; {text[:40]!r} is not.")
     position = await change_cost_bound(request.app[STORE], project.id, float(text), metadata(request))
     await views.wait_for(position)
-    notice = f"The cost bound of {project.domain} is changed."
+    notice = f"The cost limit of {project.domain} is changed."
     return see_other(request, f"dashboard/{viewer.organization_id}/usage", notice=notice)

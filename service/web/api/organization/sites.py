@@ -191,7 +191,7 @@ async def index_site(request: web.Request) -> web.Response:
     "Open a site to everyone, or close it",
     {200: Answer("The site as it is now.", ShownSiteView, example=SHOWN_EXAMPLE)},
     description="A public site's assistant, search and pages answer without a key. A model that costs money needs a"
-    " cost bound first.",
+    " cost limit first.",
     body=AccessBody,
     body_examples={"close": {"public": False}, "open": {"public": True, "origins": ["https://docs.example.com"]}},
     errors={409: ("read_only",)},

@@ -141,6 +141,8 @@ class _Answering:
         self._budget = ContextBudget()
         self._asked = ""
         """As ``Queries.asked``."""
+        self._alone = ""
+        """As ``Queries.alone``."""
         self._steps: list[_Step] = []
         self._calls: tuple[ToolCall, ...] = ()
         finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
@@ -158,7 +160,7 @@ class _Answering:
         title, path = (page.title, page.path) if page is not None else ("", "")
         del page  # the whole of it
         queries = queries_for(question.text, earlier=question.earlier, context=question.context, page_title=title)
-        self._asked = queries.asked
+        self._asked, self._alone = queries.asked, queries.alone
         async with aclosing(self._search(queries, whole_page=path)) as events:
             async for event in events:
                 yield event
@@ -249,13 +251,13 @@ class _Answering:
         """Find the passages of the first prompt; for a reply that goes on, those on record."""
         progress = self._question.progress
         if progress.searches:
-            self._finder.found.first = await self._finder.recall(progress, whole_page=whole_page)
+            self._finder.found.first = await self._finder.recall(progress, whole_page=whole_page, alone=queries.alone)
             self._finder.know_addresses(await asyncio.to_thread(self._finder.read_addresses))
             await asyncio.to_thread(self._transcript.take_up, progress)
             self._tools.charge(progress.searches - (2 if progress.planned_by else 1))
             return
         first = FirstSearch(self._question, self._finder, self._planner, mark=self._mark)
-        async with aclosing(first.run(queries.texts, pages=queries.pages, whole_page=whole_page)) as events:
+        async with aclosing(first.run(queries, whole_page=whole_page)) as events:
             async for event in events:
                 yield event
         self._finder.found.first = first.passages
@@ -376,10 +378,13 @@ class _Answering:
         )
 
     def _grounding(self) -> Grounding:
-        finder, asked = self._finder, self._asked
-        return Grounding(
-            asked, tuple(finder.found.first), finder.words, sides_of(asked), reader_language(self._question)
-        )
+        finder, asked, language = self._finder, self._asked, reader_language(self._question)
+        grounding = Grounding(asked, tuple(finder.found.first), finder.words, sides_of(asked), language)
+        if finder.alone is None:
+            return grounding
+        passages, words = finder.alone
+        sides = sides_of(self._alone)
+        return Grounding(self._alone, tuple(passages), words, sides, language, in_conversation=grounding)
 
     def _prompt(self, *, may_call: bool) -> tuple[tuple[ModelMessage, ...], dict[str, None]]:
         """Return the messages for the model, and the addresses in what was found for them."""

@@ -21,6 +21,10 @@ class QueryWord(Struct, frozen=True):
     """The part of the site's sections that have it, 0 .. 1; 0 for a word that is not on the site."""
     corrected: str = ""
     """The words of the site that were looked up instead, by their stems; empty for a word that is on the site."""
+    kindred: tuple[str, ...] = ()
+    """Words of the site that may stand for it, by their stems."""
+    is_name: bool = False
+    """A name as it was typed, of an option or a product, which no page has."""
 
 
 def path_on_site(url: str) -> str:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from service.adapters.builtin import extraction
 from service.adapters.builtin.answer import BuiltinAnswer
-from service.adapters.builtin.extraction import extract
 from service.domain.errors import Invalid
 from service.domain.model import Usage
 from service.domain.search import QueryWord
@@ -41,6 +41,10 @@ PASSAGES = (
     Passage(1, "Deploy", "Deploy › Vercel", "/deploy#vercel", VERCEL, 1.0),  # noqa: RUF001
     Passage(2, "Theme", "", "/theme", THEME, 0.3),
 )
+
+
+def extract(grounding):
+    return extraction.extract(grounding).text
 
 
 def answer(question, *passages):
@@ -154,8 +158,10 @@ def test_slip_in_a_word_for_the_form_of_an_answer_is_read():
 def test_a_name_that_no_passage_has_speaks_against_an_answer():
     upload = Passage(1, "Data", "Upload a file", "/data", "To upload a file, choose it. It may have 200 MB.", 1.0)
     other = Passage(2, "Limits", "", "/limits", "A file has 200 MB.", 0.9)
-    assert not answer("How do I choose and upload a file to snowflake from streamlit?", upload, other).startswith("[0]")
-    assert answer("How do I choose and upload a file to Snowflake from Streamlit?", upload, other).startswith("[0]")
+    asked = "How do I choose and upload a file to Snowflake?"
+    assert not answer(asked, upload, other).startswith("[0]")
+    said = extract(Grounding(asked, (upload, other), (QueryWord("Snowflake", 0.0, is_name=True),)))
+    assert said == "[0] No page of this documentation has “Snowflake”."
 
 
 @pytest.mark.parametrize(("lines", "is_quoted"), [(60, True), (61, False)])
@@ -188,8 +194,63 @@ def test_builtin_answers_from_documentation_in_other_languages(question, text, o
 
 
 def test_a_greeting_is_no_question():
-    assert answer("Hello!") == answer("thanks") == extract(Grounding("hi", ()))
-    assert "[0]" not in answer("Hello!")
+    assert answer("Hello!") == answer("Who are you?") == extract(Grounding("hi", ()))
+    assert answer("Thanks!") == answer("ok") == answer("Great, thank you so much!")
+    for said in ("Hello!", "Thanks!"):
+        assert "[0]" not in answer(said)
+        assert "[1]" not in answer(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("Danke!", "Gern geschehen."),
+        ("Wer bist du?", "Ich beantworte Fragen"),
+        ("merci beaucoup", "Je vous en prie."),
+        ("¿Quién eres?", "Respondo preguntas"),
+        ("ありがとうございます", "どういたしまして"),
+        ("你是谁？", "我会引用本文档"),  # noqa: RUF001
+        ("Спасибо!", "Пожалуйста."),
+    ],
+)
+def test_small_talk_is_answered_in_its_language(said, begins):
+    assert answer(said).startswith(begins)
+
+
+@pytest.mark.parametrize("question", ["thanks to which setting is it red?", "ok button colour", "How are you billed?"])
+def test_question_that_begins_like_small_talk_is_one(question):
+    assert "You are welcome" not in answer(question)
+    assert "I answer questions" not in answer(question)
+
+
+def test_question_with_a_word_that_no_page_has_gets_the_nearest_passages():
+    words = (QueryWord("deploy", 0.5), QueryWord("helicopter", 0.0), QueryWord("vercel", 0.5))
+    found = extraction.extract(Grounding("How do I deploy a helicopter to Vercel?", PASSAGES, words))
+    assert found.is_unsure
+    first, _, rest = found.text.partition("\n\n")
+    assert first == "[0] No page of this documentation has “helicopter”. I am not sure. The nearest passages are:"
+    assert "[1]" in rest
+
+
+def test_invented_name_is_said_to_be_on_no_page():
+    words = (QueryWord("deploy", 0.5), QueryWord("turbo", 0.0), QueryWord("--turbo-mode", 0.0, is_name=True))
+    found = extraction.extract(Grounding("How do I deploy with --turbo-mode?", PASSAGES, words))
+    assert found == extraction.Extracted("[0] No page of this documentation has “--turbo-mode”.")
+
+
+def test_words_of_the_site_stand_for_those_of_the_question():
+    parcel = Passage(1, "Limits", "", "/limits", "A parcel weighs at most 25 kg.", 1.0)
+    words = (QueryWord("heavy", 0.0, kindred=("kg",)), QueryWord("package", 0.0, kindred=("parcel",)))
+    assert "> A parcel weighs at most 25 kg." in extract(Grounding("How heavy can a package be?", (parcel,), words))
+
+
+def test_question_that_is_answered_alone_is_not_mixed_with_the_conversation():
+    colours = Grounding("Which key of the theme sets the accent of buttons and links?", (PASSAGES[1],), language="en")
+    alone = Grounding("How do I deploy to Vercel?", PASSAGES, language="en", in_conversation=colours)
+    assert extract(alone) == answer("How do I deploy to Vercel?")
+    words = (QueryWord("deploy", 0.5), QueryWord("submarine", 0.0))
+    unclear = Grounding("deploy a submarine?", PASSAGES, words, language="en", in_conversation=colours)
+    assert "Theme" in extract(unclear)
 
 
 @pytest.mark.parametrize(

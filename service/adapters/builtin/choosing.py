@@ -24,7 +24,9 @@ ENOUGH = 500
 FOLLOWED_ROOM = 1_200
 """Characters of a quote that was too short, with the sections that follow it."""
 MAX_PASSAGES = 4
-MIN_PART = 0.75
+NEAREST, NEXT_NEAREST_ROOM = 2, 1_000
+"""Passages that are shown where none surely answers, and characters of the second one."""
+MIN_PART = 0.5
 """Part of the best passage's score; passages below it are not quoted."""
 MAX_CODE_LINES = 60
 """Code is quoted whole, or not at all: half of it would be copied and run."""
@@ -62,7 +64,7 @@ def choose(apart: Sequence[Apart], wanted: Wanted) -> list[Quote]:
         if rank == 0 and wanted.steps:
             room = STEPS_ROOM
         quote = Quote(one, _within(one, min(room, left), wanted))
-        if not quote.chosen or (quotes and quote.size > left):
+        if not quote.chosen or (quotes and (quote.size > left or _only_leads(quote))):
             continue
         quotes.append(quote)
         left -= quote.size
@@ -73,6 +75,21 @@ def choose(apart: Sequence[Apart], wanted: Wanted) -> list[Quote]:
         if left < 200:
             break
     return _without_repeats(quotes)
+
+
+def nearest(apart: Sequence[Apart], wanted: Wanted) -> list[Quote]:
+    """Return what to show where no passage surely answers: the best one or two."""
+    ranked = sorted(apart, key=lambda one: (-one.score, one.passage.number))
+    quotes = [
+        Quote(one, _within(one, room, wanted))
+        for one, room in zip(ranked[:NEAREST], (FIRST_ROOM, NEXT_NEAREST_ROOM), strict=False)
+    ]
+    return _without_repeats([quote for quote in quotes if quote.chosen])
+
+
+def _only_leads(quote: Quote) -> bool:
+    """Return whether all that is quoted leads to what is not."""
+    return all(quote.apart.pieces[at].leads for at in quote.chosen)
 
 
 def _best(ranked: Sequence[Apart]) -> list[Apart]:

@@ -3,7 +3,7 @@
 A unit is what a reader understands by itself: a paragraph; a list, a table or code with the sentence that leads to it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -55,15 +55,21 @@ class Piece(Struct):
 class Apart:
     """A passage and what it is made of."""
 
-    def __init__(self, passage: Passage, language: str) -> None:
+    def __init__(self, passage: Passage, language: str, kindred: Mapping[str, str] = {}) -> None:
+        """``kindred``: as ``Wanted`` has it; such stems are read as those of the question."""
+
+        def stems(text: str) -> tuple[str, ...]:
+            found = stems_of(text, language)
+            return tuple(kindred.get(stem, stem) for stem in found) if kindred else found
+
         self.passage = passage
         self.page = passage.url.partition("#")[0]
         own = passage.heading.rpartition(" › ")[2]  # noqa: RUF001
-        self.title = stems_of(passage.title, language)
-        self.own = stems_of(own, language) or self.title
+        self.title = stems(passage.title)
+        self.own = stems(own) or self.title
         """Stems of the nearest heading."""
-        self.above = stems_of(f"{passage.title} {passage.heading}", language)
-        self.pieces = _pieces(passage, language)
+        self.above = stems(f"{passage.title} {passage.heading}")
+        self.pieces = _pieces(passage, stems)
         self.units = _units(self.pieces)
         self.body = frozenset[str]().union(*(piece.stems for piece in self.pieces))
         self.has = self.body.union(self.above, *(piece.headings for piece in self.pieces))
@@ -74,7 +80,7 @@ class Apart:
         return sum(piece.size for piece in self.pieces)
 
 
-def taken_apart(passages: Sequence[Passage], language: str) -> list[Apart]:
+def taken_apart(passages: Sequence[Passage], language: str, kindred: Mapping[str, str] = {}) -> list[Apart]:
     """Return the passages that have something to quote; of too much text, the best."""
     left = MAX_READ
     read: list[tuple[int, Passage]] = []
@@ -83,23 +89,23 @@ def taken_apart(passages: Sequence[Passage], language: str) -> list[Apart]:
         if left < 0 and read:
             break
         read.append((at, passage))
-    apart = (Apart(passage, language) for _, passage in sorted(read, key=lambda each: each[0]))
+    apart = (Apart(passage, language, kindred) for _, passage in sorted(read, key=lambda each: each[0]))
     return [one for one in apart if one.pieces]
 
 
-def _pieces(passage: Passage, language: str) -> list[Piece]:
+def _pieces(passage: Passage, stems_of: Callable[[str], tuple[str, ...]]) -> list[Piece]:
     pieces: list[Piece] = []
     headings: frozenset[str] = frozenset()
     for block in blocks(passage.text[:MAX_PASSAGE_READ]):
         if block.kind == "heading":
-            headings = frozenset(stems_of(block.text, language))
+            headings = frozenset(stems_of(block.text))
             continue
         for text in sentences(block.text) if block.kind == "sentence" else [block.text]:
             if block.kind == "code" and text.rstrip("\n").endswith(CUT) and passage.text.endswith(CUT):
                 continue  # the passage was cut inside of it
             if text.strip() == "…":
                 continue
-            stems = stems_of(_with_head(block, text), language)
+            stems = stems_of(_with_head(block, text))
             if stems or block.kind == "code":
                 pieces.append(
                     Piece(

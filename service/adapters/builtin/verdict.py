@@ -1,131 +1,77 @@
-"""The certainty that the passages answer a question, and do not only share words with it.
+"""How far the passages that would be quoted answer a question, or only share words with it.
 
-Words of a question are on any site. What sets a site that answers it apart: its rare words are in a title or a heading,
-next to each other, in one place of a passage, the rest on the same page; and none of them is missing from the site.
-Counts matter as well as shares, since half of ten words is more than half of two. The weights are those of a logistic
-regression on questions, each asked of the site that answers it and of others, and rounded.
+``SIGNS`` has what is looked at, each 0 .. 1 or a small count, and its weight. The weights are those of a logistic
+regression on questions about small and large sites: each asked of the site that answers it, of the same site without
+the pages that answer, and of another site; and rounded. Where a question's own words are missing from the whole site,
+or a name in it is, no passage surely answers it, whatever else they share.
 """
 
-import re
+import math
 from collections.abc import Sequence
+from enum import Enum
 from itertools import pairwise
 
-from msgspec import Struct
-
+from service.adapters.builtin.choosing import Quote
 from service.adapters.builtin.pieces import Apart
-from service.adapters.builtin.question_words import stemmer_of, stop_words
-from service.adapters.builtin.wanted import MAX_QUESTION_READ, Wanted, weight
-from service.adapters.builtin.weighing import NEAR_PIECES, exactness
+from service.adapters.builtin.wanted import Wanted
+from service.adapters.builtin.weighing import NEAR_PIECES, exactness, names_limit
 
-MIN_CERTAINTY = 6.2
-"""With less, the answer is that the documentation does not say."""
-COMPARED = 6
-"""Passages, the best, that are compared."""
-FEW = 8
-"""Passages, all of a tiny site. The words of a question in one place of so little text are hardly there by chance."""
-COMMON = 1 / 12
-"""The part of the sections that each word is in which a tiny site has at all."""
-_NAME_INSIDE = re.compile(r"[^\s.!?:;\"'(`]\s+(?P<name>[A-Z][A-Za-z]{2,})\b")
+LEAST_NEAR = 0.1
+MOST_NEAR = 6
+"""Words of a question; more of them in one place say no more."""
 
 
-class _Signs(Struct, frozen=True):
-    """The signs of one passage."""
-
-    near: frozenset[str]
-    """The question's words that are in one place of it, or in its nearest heading."""
-    headings: frozenset[str]
-    """Those that are in its title and headings."""
-    title: float
-    """Part of the question's weight that is in its title."""
-    pairs: int
-    """Neighbouring words of the question that are neighbours in it."""
-    own_exact: float
-    title_exact: float
-    """Part of the words of its nearest heading, and of its title, that the question has."""
-    title_fit: float
-    headings_fit: float
-    """How much the title, and all headings together, say what the question says: 0 .. 1."""
+class Verdict(Enum):
+    ANSWERED = "answered"
+    UNSURE = "unsure"
+    NOT_DOCUMENTED = "not documented"
 
 
-def is_answered(asked: Wanted, apart: Sequence[Apart]) -> bool:
-    """Return whether the passages, which have their scores, answer the question."""
-    return bool(apart) and certainty(asked, apart) >= MIN_CERTAINTY
-
-
-def certainty(asked: Wanted, apart: Sequence[Apart]) -> float:
-    """Return how sure it is that the passages have the question's subject: about 0 .. 15."""
-    best = sorted(apart, key=lambda one: (-one.score, one.passage.number))[:COMPARED]
-    signs = [_signs(asked, one) for one in best]
-    everything = asked.weight_of(asked.stems)
-    count = len(asked.stems)
-    near = max(len(sign.near) for sign in signs)
-    fitting = max(
-        asked.weight_of(sign.near) / everything
-        * max(sign.own_exact, sign.title_exact, asked.weight_of(sign.headings) / everything)
-        for sign in signs
-    )  # fmt: skip
-    return (
-        0.3 * (near == count) * min(count, 4) / 4
-        + 1.2 * max(asked.weight_of(sign.near) / everything for sign in signs) ** 2 * min(count, 5) / 5
-        + 0.6 * max(sign.title for sign in signs)
-        + 1.6 * max(sign.title_fit for sign in signs)
-        + 0.8 * max(sign.headings_fit for sign in signs)
-        + 2.4 * min(max(sign.pairs for sign in signs), 4) / 4
-        + 3.4 * min(near, 6) / 6
-        + 1.1 * min(max(len(sign.headings) for sign in signs), 4) / 4
-        + 2.3 * fitting
-        + 1.8 * _on_one_page(asked, best) / count
-        + 0.9 * sum(one.page == best[0].page for one in best) / len(best)
-        + 3.0 * _is_of_tiny_site(asked, apart) * max(asked.weight_of(sign.near) / everything for sign in signs) ** 2
-        - 1.2 * asked.weight_of(asked.missing) / everything
-        - 2.0 * min(_strange_names(asked, apart), 2) / 2
-    )
-
-
-def _signs(asked: Wanted, one: Apart) -> _Signs:
+def signs(asked: Wanted, quotes: Sequence[Quote], apart: Sequence[Apart]) -> dict[str, float]:
+    """Return the signs that the best quote answers."""
+    best = quotes[0].apart
     words = frozenset(asked.stems)
-    found = [words.intersection(piece.stems) for piece in one.pieces]
+    everything = asked.weight_of(words) or 1.0
+    found = [words.intersection(piece.stems) for piece in best.pieces]
     places = [frozenset[str]().union(*found[at : at + NEAR_PIECES]) for at in range(len(found))]
-    neighbours = set(pairwise(one.above)).union(*(pairwise(piece.stems) for piece in one.pieces))
-    return _Signs(
-        max(places, key=asked.weight_of) | words.intersection(one.own),
-        words.intersection(one.above),
-        asked.weight_of(words.intersection(one.title)) / asked.weight_of(words),
-        len(neighbours.intersection(pairwise(asked.stems))),
-        exactness(words, one.own),
-        exactness(words, one.title),
-        _fit(asked, one.title),
-        _fit(asked, one.above),
-    )
+    near = max(places, key=asked.weight_of, default=frozenset[str]()) | words.intersection(best.own)
+    shown = frozenset[str]().union(*(words & quote.apart.has for quote in quotes))
+    known = words - asked.missing
+    rarest = max((asked.weights[stem] for stem in known), default=0.0)
+    headings = words.intersection(best.above)
+    neighbours = set(pairwise(best.above)).union(*(pairwise(piece.stems) for piece in best.pieces))
+    others = [one.score for one in apart if one.page != best.page]
+    return {
+        "near": asked.weight_of(near) / everything,
+        "known_near": asked.weight_of(near & known) / (asked.weight_of(known) or 1.0),
+        "shown": asked.weight_of(shown) / everything,
+        "count": math.log1p(min(len(near), MOST_NEAR)),
+        "rare": max((asked.weights[stem] for stem in near), default=0.0) / (rarest or 1.0),
+        "heading": asked.weight_of(words.intersection(best.own)) / everything,
+        "heading_exact": exactness(words, best.own),
+        "title": asked.weight_of(words.intersection(best.title)) / everything,
+        "title_exact": exactness(words, best.title),
+        "headings": math.log1p(min(len(headings), 4)),
+        "pairs": min(len(neighbours.intersection(pairwise(asked.stems))), 3) / 3,
+        "missing": asked.weight_of(asked.missing) / everything,
+        "lead": (best.score - max(others, default=0.0)) / (best.score or 1.0),
+        "search": best.passage.score,
+        "value": float(asked.value and names_limit(best)),
+    }
 
 
-def _on_one_page(asked: Wanted, best: Sequence[Apart]) -> int:
-    """Return how many of the question's words the page has that has the most of them."""
-    pages: dict[str, set[str]] = {}
-    for one in best:
-        pages.setdefault(one.page, set()).update(one.has.intersection(asked.stems))
-    return max(map(len, pages.values()))
-
-
-def _is_of_tiny_site(asked: Wanted, apart: Sequence[Apart]) -> bool:
-    """Return whether the passages are those of a site of few sections, which has all words as they were typed."""
-    rarest = max(asked.weights[stem] for stem in asked.stems)
-    return len(apart) <= FEW and not asked.missing and not asked.corrected and rarest <= weight(COMMON)
-
-
-def _fit(asked: Wanted, heading: Sequence[str]) -> float:
-    """Return the harmonic mean of the heading's part that the question has, and the question's that the heading has."""
-    exact = exactness(set(asked.stems), heading)
-    covered = asked.weight_of({*asked.stems}.intersection(heading)) / asked.weight_of(asked.stems)
-    return 2 * exact * covered / (exact + covered) if exact and covered else 0.0
-
-
-def _strange_names(asked: Wanted, apart: Sequence[Apart]) -> int:
-    """Return how many words with a capital inside of a sentence no passage has: names of other products. German has too
-    many of them.
-    """
-    if asked.language == "de":
-        return 0
-    names = {match["name"].casefold() for match in _NAME_INSIDE.finditer(asked.question[:MAX_QUESTION_READ])}
-    stem = stemmer_of(asked.language)
-    return sum(1 for name in names - stop_words() - asked.corrected if not any(stem(name) in one.has for one in apart))
+def judge(asked: Wanted, quotes: Sequence[Quote], apart: Sequence[Apart]) -> Verdict:
+    """Return how far the quotes answer."""
+    if not quotes:
+        return Verdict.NOT_DOCUMENTED
+    found = signs(asked, quotes, apart)
+    is_nothing = found["near"] < LEAST_NEAR
+    if asked.names:
+        return Verdict.NOT_DOCUMENTED
+    if is_nothing:
+        return Verdict.NOT_DOCUMENTED
+    if asked.missing:
+        is_strong = found["known_near"] > 0.9 and found["count"] > 1.3 and found["missing"] < 0.6
+        is_headed = found["heading_exact"] == 1.0 and found["missing"] < 0.5
+        return Verdict.ANSWERED if is_strong or is_headed else Verdict.UNSURE
+    return Verdict.ANSWERED if found["near"] >= 0.4 else Verdict.UNSURE

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from service.adapters.builtin.question_words import stemmer_of, stems_of
 from service.domain.search import QueryWord
+from service.markup.languages.kindred_words import common_words, without_phrases
 from service.ports.model import Grounding
 
 MAX_QUESTION_READ = 4_000
@@ -19,11 +20,16 @@ RAREST = math.log(1 / LEAST_SHARE)
 
 LEAST = 0.05
 """The weight of a stem that each section has, as on a site of one page: it still is what the question is about."""
+COMMON = 0.5
+"""The part of its weight that a word counts that people talk with, whatever they talk about."""
+KINDRED = 0.4
+"""The weight of a word that the site has other words for."""
 UNKNOWN = 0.6
 """The weight of a stem of which the site's figures say nothing: a compound, a correction."""
 
 _WORD = re.compile(r"(?<![\w.:/-])[^\W_]+(?![\w/-]|[.:]\w)")
 """A word that is not a part of a name."""
+_ANY_WORD = re.compile(r"[^\W_]+")
 _STEPS = re.compile(
     r"\bhow (?:do|can|to|should|would|does one)\b|\bsteps?\b|\bwie\b(?! (?:viel|lang|oft|gro(?:ß|ss)))|\bcomment\b"
     r"|\bcómo\b|\bcomo\b|\bcome\b(?= (?:posso|si|faccio))|\bhoe\b(?! (?:veel|lang|groot))|方法|手順|どう|如何|怎么|步骤"
@@ -59,7 +65,7 @@ larger bigger greater smaller
 _TALK_LIST = """
 almost already always anymore another anybody anyone anything anyway away bit busy came certain come comes coming
 constantly currently elsewhere even everybody everyone everything exactly except fine given gives giving goes going gone
-guess happened happening hard help hint idea instead keep keeps kept lately leave lets little lot lots maybe meant mine
+guess happened happening hard help hint idea instead keeps lately leave lets little lot lots maybe meant mine
 myself never nothing ok okay otherwise ourselves people perhaps pick plain pretty probably properly quite rather really
 rid right said saw say saying says seem seems seen since somebody somehow someone sometimes somewhere soon still stuck
 suddenly supposed sure take taken takes taking team think though thought together told took tried tries
@@ -78,9 +84,15 @@ class Wanted(Struct, frozen=True):
     """How much a stem says, 0 .. 1: the rarer on the site, the more. Without the site's figures all are alike."""
     missing: frozenset[str]
     """Stems that are nowhere on the site."""
+    names: frozenset[str]
+    """Names that are nowhere on the site, as they were typed."""
+    unknown: tuple[str, ...]
+    """These names, and the words of ``missing``, as they were typed."""
     corrected: frozenset[str]
     """Words as they were typed, in lower case, for which others of the site are looked up."""
     language: str
+    kindred: Mapping[str, str]
+    """Stems that the passages may have for a stem of the question → that stem."""
     sides: tuple[tuple[str, ...], ...]
     """The stems that only one side of a comparison has; empty for another question."""
     steps: bool = False
@@ -101,6 +113,8 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
     can be in it, names above all, and a correction of the others would be a guess.
     """
     question = grounding.question[:MAX_QUESTION_READ]
+    if language == "en":
+        question = without_phrases(question)
     words = grounding.words
     corrected = {word.typed: _full(word.corrected) for word in words if word.corrected and not is_another}
     stems = _stems(question, language, corrected)
@@ -109,6 +123,11 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
         stems = tuple(stem for stem in stems if stem in known) or stems
         words = tuple(shared)
     weights, missing = _weights(stems, language, words)
+    little = frozenset(map(stemmer_of(language), common_words())) if language == "en" else frozenset[str]()
+    said = tuple(stem for stem in stems if stem not in missing or stem not in little)
+    stems, missing = said or stems, missing.intersection(said or stems)
+    weights |= {stem: COMMON * weights[stem] for stem in stems if stem in little}
+    names = dict.fromkeys(word.typed for word in words if word.is_name)
     sides = [set(_stems(side, language, corrected)) for side in grounding.sides]
     apart = tuple(tuple(stem for stem in stems if _only(stem, at, sides)) for at in range(len(sides)))
     is_definition = _DEFINITION.search(question) is not None
@@ -117,8 +136,11 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
         stems,
         weights,
         missing,
+        frozenset(names),
+        (*names, *_typed(question, missing, language, names)),
         frozenset(corrected),
         language,
+        _kindred(stems, language, words),
         apart if len(apart) == 2 and all(apart) else (),
         steps=_STEPS.search(question) is not None and not is_definition,
         code=_CODE.search(_corrected(question, corrected)) is not None,
@@ -152,18 +174,41 @@ def _form_words() -> dict[str, str]:
     return {stem(word): word for word in sorted(_EMPTY)}
 
 
+def _typed(question: str, missing: frozenset[str], language: str, names: Iterable[str]) -> list[str]:
+    """Return the words of the question that are nowhere on the site, other than those of names."""
+    known = {stem for name in names for stem in stems_of(name, language)}
+    words = dict.fromkeys(match[0] for match in _ANY_WORD.finditer(question))
+    return [word for word in words if missing.intersection(stems_of(word, language)) - known]
+
+
+def _kindred(stems: tuple[str, ...], language: str, words: tuple[QueryWord, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        own = [stem for stem in stems_of(word.typed, language) if stem in stems]
+        for other in word.kindred if len(own) == 1 else ():
+            if other not in stems:
+                found.setdefault(other, own[0])
+    return found
+
+
 def _weights(
     stems: tuple[str, ...], language: str, words: tuple[QueryWord, ...]
 ) -> tuple[dict[str, float], frozenset[str]]:
     shares: dict[str, float] = {}
     missing: set[str] = set()
+    kin: set[str] = set()
     for word in words:
-        for stem in stems_of(word.typed, language):
+        for stem in stems_of(word.typed, language) if not word.is_name else ():
             if not word.corrected:
                 shares[stem] = word.share
-                if word.share == 0:
+                if word.kindred:
+                    kin.add(stem)
+                elif word.share == 0:
                     missing.add(stem)
-    weights = {stem: weight(shares[stem]) if stem in shares else UNKNOWN for stem in stems}
+    weights = {
+        stem: weight(shares[stem]) if shares.get(stem) or stem in missing else KINDRED if stem in kin else UNKNOWN
+        for stem in stems
+    }
     return weights, frozenset(missing.intersection(stems))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sys import intern
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.assistant.addresses import KnownAddresses, addresses_in, path_in
 from service.assistant.context import clip, passage_cost
@@ -62,6 +63,8 @@ class Finder:
         """As ``Material.coverage`` has it, of the newest search for the prompt."""
         self.words: tuple[QueryWord, ...] = ()
         """As ``Material.words`` has them, of the same search."""
+        self.alone: tuple[Sequence[Passage], tuple[QueryWord, ...]] | None = None
+        """The passages and words for the question alone, where the same search has more of the conversation."""
         self.open = path_in(question.current_path)
         """The path of the page that the reader has open; empty when it is not known."""
         self.instructions = ""
@@ -88,20 +91,34 @@ class Finder:
         return f"{self._question.reply_id}-{self._calls}"
 
     async def search(
-        self, call_id: str, queries: Sequence[str], *, pages: Sequence[str] = (), whole_page: str = ""
+        self, call_id: str, queries: Sequence[str], *, pages: Sequence[str] = (), whole_page: str = "", alone: str = ""
     ) -> tuple[list[Passage], SearchFinished]:
         """Return the passages of the first prompt, in its order.
 
-        ``queries``, ``pages``, ``whole_page``: as ``MaterialRequest`` has them. A second call replaces the passages of
-        the first; a section that both found keeps its number.
+        ``queries``, ``pages``, ``whole_page``: as ``MaterialRequest`` has them. ``alone``: as ``Queries`` has it. A
+        second call replaces the passages of the first; a section that both found keeps its number.
         """
         material = await self._material(queries, self.first_tokens, pages=tuple(pages), whole_page=whole_page)
         self.coverage, self.words = material.coverage, material.words
         self.found.held.clear()
-        passages = self._numbered(material.sections)
-        return passages, self._finished(call_id, queries[0], passages, material.sections)
+        sections, passages = await self._with_alone(alone, material.sections)
+        return passages, self._finished(call_id, queries[0], passages, sections)
 
-    async def recall(self, progress: ReplyProgress, *, whole_page: str = "") -> list[Passage]:
+    async def _with_alone(self, alone: str, sections: Sequence[Section]) -> tuple[Sequence[Section], list[Passage]]:
+        """Return the sections, and behind them those that only the question alone finds, and all as passages."""
+        self.alone = None
+        if not alone:
+            return sections, self._numbered(sections)
+        own = await self._material((alone,), self.first_tokens)
+        known = {_key(section) for section in sections}
+        every = [*sections, *(section for section in own.sections if _key(section) not in known)]
+        passages = self._numbered(every)
+        by_place = {_key(section): passage for section, passage in zip(every, passages, strict=True)}
+        scored = [replace(by_place[_key(section)], score=section.score) for section in own.sections]
+        self.alone = scored, own.words
+        return every, passages
+
+    async def recall(self, progress: ReplyProgress, *, whole_page: str = "", alone: str = "") -> list[Passage]:
         """Return the passages that are on record, under their numbers, each with the text that the site has now.
 
         The search is made once more, for it gives the first prompt as it was; what it does not find, since the model
@@ -115,8 +132,9 @@ class Finder:
         queries = (progress.query, *progress.planned)
         material = await self._material(queries, self.first_tokens, pages=progress.expected, whole_page=whole_page)
         self.words = material.words
-        again = [section for section in material.sections if _key(section) in self.found.sources]
-        passages = self._numbered(again)
+        every, found = await self._with_alone(alone, material.sections)
+        pairs = [each for each in zip(every, found, strict=True) if _key(each[0]) in self.found.sources]
+        again, passages = [section for section, _ in pairs], [passage for _, passage in pairs]
         places = {_key(section) for section in again}
         missing = [source for source in progress.sources if _key(source) not in places]
         question = self._question

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from service.assistant.finding.finder import Finder
 from service.assistant.finding.planning import PLANNED, Plan, PlanCall, Planner, needs_plan
-from service.assistant.finding.query import is_small_talk
+from service.assistant.finding.query import Queries, is_small_talk
 from service.assistant.question import Question
 from service.domain.access.spending import CostBoundReached
 from service.domain.model import Usage
@@ -36,15 +36,18 @@ class FirstSearch:
         """The tokens of the call for a plan."""
 
     async def run(
-        self, queries: Sequence[str], *, pages: Sequence[str] = (), whole_page: str = ""
+        self, asked: Queries, *, whole_page: str = ""
     ) -> AsyncGenerator[SearchStarted | SearchFinished | CallEnded | ModelFailure, None]:
-        """Search, and search again by a plan; ``queries``, ``pages`` and ``whole_page`` are for the first search."""
+        """Search, and search again by a plan; ``asked`` and ``whole_page`` are for the first search."""
+        queries, pages = asked.texts, asked.pages
         question, planner = self._question, None if whole_page else self._planner
         call = planner.begin(question, mark=self._mark) if planner is not None and needs_plan(question) else None
         try:
             call_id = self._finder.next_call()
             yield SearchStarted(call_id, queries[0])
-            self.passages, finished = await self._finder.search(call_id, queries, pages=pages, whole_page=whole_page)
+            self.passages, finished = await self._finder.search(
+                call_id, queries, pages=pages, whole_page=whole_page, alone=asked.alone
+            )
             yield replace(finished, planned=tuple(queries[1:]), expected=tuple(pages))
             if call is None and planner is not None:
                 call = self._call_if_weak(planner)

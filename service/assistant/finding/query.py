@@ -1,9 +1,10 @@
 """From a question to the words that are searched for. No model, no waiting.
 
-- A follow-up such as "and on Windows?" means little by itself: it is searched together with the subject of the
-  conversation, which is the words of the questions before and the titles of the pages that the last answer cites.
-- Those pages are expected to answer what is asked next. A question with a subject of its own finds its own pages beside
-  them.
+- A question with a subject of its own is searched alone, whatever was said before.
+- A follow-up such as "and on Windows?" has none: it is searched together with the subject of the conversation, which is
+  the words of the questions before and the titles of the pages that the last answer cites. These pages are expected to
+  answer it.
+- A question that may have one ("does it run on Windows?") is searched both ways, alone first.
 - "this page" is the page that the reader has open: its title is added, and the page itself becomes a passage.
 - What the reader selected adds its rarest-looking words.
 
@@ -20,6 +21,8 @@ from msgspec import Struct
 from service.assistant.question import Exchange
 from service.domain.threads.threads import ContextItem
 from service.markup.languages.detection import language_of, sentence_words
+from service.markup.languages.kindred_words import common_words
+from service.markup.languages.small_talk import small_talk
 from service.markup.languages.stop_words import question_words
 
 MAX_QUERY_CHARACTERS = 600
@@ -27,17 +30,13 @@ MAX_EARLIER_WORDS = 12
 MAX_CONTEXT_WORDS = 12
 MAX_CITED_PAGES, MAX_TITLE_WORDS = 3, 12
 FEW_WORDS = 3
-"""Words with a meaning of their own; a question with no more of them may be about the subject before."""
+"""Words of earlier questions, from which they are enough."""
+LEAST_SUBJECT = 2
+"""Words with a meaning of their own, with which a question may have a subject of its own."""
 SOME_WORDS = 6
 """With more of them, a question has a subject of its own, whatever it refers to."""
 
 _WORD = re.compile(r"[^\W_](?:[\w.:/@#+-]*[\w+#])?")
-_GREETING_LIST = """
-hello hi hey thanks thank thx ok okay bye goodbye great cheers hallo danke moin tschüss bonjour salut merci hola gracias
-adiós olá obrigado obrigada ciao grazie hoi bedankt こんにちは ありがとう 你好 谢谢
-"""
-_GREETINGS = frozenset(_GREETING_LIST.split())
-_BESIDE_GREETINGS = frozenset(["you", "there", "very", "much", "so", "a", "lot", "all", "vielen", "dir", "beaucoup"])
 _BEGINS_LEANING = re.compile(
     r"\A\W*(?:and|or|but|also|so|then|what about|how about|what if|same|und|oder|aber|auch|et|ou|mais|y|e|o|ed?|en)"
     r"\b",
@@ -64,10 +63,8 @@ _THIS_PAGE = re.compile(
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether it is a greeting or thanks, which asks nothing."""
-    words = [word.casefold() for word in _WORD.findall(text[:200])]
-    greets = any(word in _GREETINGS for word in words)
-    return greets and len(text) <= 200 and all(word in _GREETINGS or word in _BESIDE_GREETINGS for word in words)
+    """Return whether it is a greeting, thanks or the like, which asks nothing."""
+    return small_talk(text) is not None
 
 
 def is_about_this_page(question: str) -> bool:
@@ -83,6 +80,10 @@ class Queries(Struct, frozen=True):
     """As ``MaterialRequest.queries``."""
     pages: tuple[str, ...] = ()
     """Paths of pages that are expected to answer."""
+    alone: str = ""
+    """The question without the conversation, where it may have a subject of its own, and the other queries have more;
+    what answers it goes first.
+    """
 
 
 def queries_for(
@@ -97,13 +98,19 @@ def queries_for(
         asked = _joined(alone, [page_title])
         return Queries(asked, (_joined(asked, selected),))
     pages = _cited_pages(earlier[-1])
-    leans = len(words) <= SOME_WORDS and (_BEGINS_LEANING.search(alone) or _LEANS.search(alone)) is not None
-    if not leans and len(words) > FEW_WORDS:
-        return Queries(alone, (_joined(alone, selected),), pages)
+    leans, begins_leaning = (
+        len(words) <= SOME_WORDS and expression.search(alone) is not None for expression in (_LEANS, _BEGINS_LEANING)
+    )
+    subject = [word for word in words if word.casefold() not in common_words()]
+    if len(subject) >= LEAST_SUBJECT and not leans and not begins_leaning:
+        return Queries(alone, (_joined(alone, selected),))
     before = _earlier_words([turn.question for turn in earlier], words)
     asked = _joined(alone, before)
     full = _joined(asked, [*_title_words(earlier[-1], [*words, *before]), *selected])
-    return Queries(asked, (full,) if leans or full == alone else (full, _joined(alone, selected)), pages)
+    own = _joined(alone, selected)
+    texts = (full,) if leans or begins_leaning or full == own else (full, own)
+    may_stand_alone = len(subject) >= (LEAST_SUBJECT + 1 if begins_leaning else LEAST_SUBJECT if leans else 1)
+    return Queries(asked, texts, pages, alone if may_stand_alone else "")
 
 
 def _joined(query: str, words: Iterable[str]) -> str:

@@ -27,6 +27,8 @@ EXPECTED_PAGE = 0.9
 """The least score of a page that is expected to answer; the best page has 1."""
 EXACT = 1.2
 """The score of a section that says several words of the question in a row; the best other one has 1."""
+FEW_PAGES = 12
+"""Pages of a site that is small enough to leave out none of them, as far as the budget goes."""
 SAYS_LITTLE = 0.85
 """What is left of a short section's score."""
 
@@ -60,7 +62,7 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
             piece.own_scores = (max(1.0, piece.own_scores[0]), *piece.own_scores[1:])
     sections = fill(
         pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
-        first_page=-1 if first is None else first, few=request.page_size,
+        first_page=-1 if first is None else first, few=max(request.page_size, FEW_PAGES),
     )  # fmt: skip
     coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
     return Material(index.commit, sections, index.instructions, coverage, reader.language, words)

@@ -303,8 +303,9 @@ class Words:
         return known
 
     def is_among(self, term: str, only: Query) -> bool:
-        """Return whether a section that may be found has the term in its body."""
-        return bool(_hits(self.sections, _any_of([(Occur.Must, _term(SECTIONS, "body", term, 1))], only), 1))
+        """Return whether a section that may be found has the term in its body or its headings."""
+        fields = [(Occur.Should, _term(SECTIONS, field, term, 1)) for field in ("body", "heading")]
+        return bool(_hits(self.sections, _any_of(fields, only), 1))
 
     def is_known(self, term: str) -> bool:
         in_sections = self.frequency(term) or self.sections.doc_freq("heading", term)

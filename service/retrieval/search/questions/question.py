@@ -14,28 +14,38 @@ from tantivy import Query
 
 from service.domain.search import QueryWord
 from service.domain.texts.unicode_forms import normalized
+from service.markup.languages.kindred_words import common_words, is_english_word, kindred_words, phrase_words
 from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis.compounds import compound_parts
 from service.retrieval.search.analysis.terms import joined_names, parts_of, words_in
 from service.retrieval.search.analysis.writing_systems import binds, without_phrases
+from service.retrieval.search.questions.names import capital_words, parts_of_names, unknown_names
 from service.retrieval.search.words import Words
 
 MAX_QUERY = 32_768
 MAX_TERMS = 24
 """Beyond it, the words that are in the fewest sections are kept."""
 MAX_READ_WORDS = 400
-PART, JOINED, NEAR = 0.5, 0.5, 0.7
-"""Weights of terms that are not words of the question itself: a part of a name, two words as one, a near word."""
+PART, JOINED, NEAR, KINDRED = 0.5, 0.5, 0.7, 0.3
+"""Weights of terms that are not words of the question itself: a part of a name, two words as one, a near word, a word
+that readers use for one of the site's.
+"""
 FORM, BINDING, COMPOUND = 0.2, 0.2, 0.2
 """Weights of further forms of a word, as it stands or without accents; of kana that bind a sentence; of the parts of a
 compound.
 """
+MAX_KINDRED = 6
+"""Terms that stand for one word."""
 ENGLISH = ("en",)
 MAX_CORRECTED = 4
 LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6, 8
 """Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
 many neighbours ("cable", "table") that are not meant.
 """
+COMMON = 0.3
+"""The weight of a word that people talk with, on the smallest of sites."""
+SMALL_SITE = 400
+"""Sections; with so few of them their number says little about how rare a word is."""
 FEW_SECTIONS = 2
 """With no more of them, a word may be a name that most sections write as two words."""
 FIRST_PAIR_MOST = 4000
@@ -52,6 +62,8 @@ class Terms(Struct, frozen=True):
     """Neighbours in the question."""
     corrected: Mapping[str, str]
     """Words that were typed and are not on the site → the terms that are used instead."""
+    kindred: Mapping[str, tuple[str, ...]] = {}
+    """Words that were typed → the terms of the site that may stand for them."""
     languages: Sequence[str] = ENGLISH
     """In which the question was read, its own first."""
     is_unfinished: bool = False
@@ -65,9 +77,10 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     kept = words_of_question(query, languages)
     weights: dict[str, float] = {}
     further: dict[str, float] = {}
+    common = _common_weight(words) if languages[0] == "en" else 1.0
     for word in dict.fromkeys(kept):
         first, *others = words.forms(word, languages)
-        _add(weights, [first], BINDING if binds(word) else 1.0)
+        _add(weights, [first], BINDING if binds(word) else common if word.casefold() in common_words() else 1.0)
         _add(further, others, FORM)
         for language in languages:
             _add(further, compound_parts(word, language, words.frequency), COMPOUND)
@@ -80,8 +93,11 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     _add(weights, [term for term in whole if words.frequency(term)], 1.0)
     _add(weights, _joined(kept[: 2 * MAX_TERMS], words), JOINED)
     corrected = (
-        _corrected(dict.fromkeys(kept), weights, words, near, languages) if len(weights) <= 2 * MAX_TERMS else {}
+        _corrected(dict.fromkeys(kept), query, weights, words, near, languages) if len(weights) <= 2 * MAX_TERMS else {}
     )
+    kindred = _kindred(kept, query, words) if languages[0] == "en" else {}
+    for word, terms in kindred.items():
+        _add(further, terms, KINDRED if words.is_known(words.stem(word) or word) else NEAR)
     weights = further | weights if further else weights
     chosen = _rarest(weights, words)
     pairs: dict[tuple[str, str], None] = {}
@@ -90,7 +106,30 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
         for first, second in pairwise(sequence):
             if first != second and first in chosen and second in chosen:
                 pairs[first, second] = None
-    return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected, languages)
+    return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected, kindred, languages)
+
+
+def _common_weight(words: Words) -> float:
+    """Return the weight of a word that people talk with: on a large site its rarity speaks for itself."""
+    return 1.0 - (1.0 - COMMON) / (1.0 + words.sections.num_docs / SMALL_SITE)
+
+
+def _kindred(kept: Sequence[str], query: str, words: Words) -> dict[str, tuple[str, ...]]:
+    """Return the site's terms that may stand for words of the question, and for its phrases."""
+    found: dict[str, tuple[str, ...]] = {}
+    own = {words.stem(word) for word in kept}
+    others = [(word.casefold(), kindred_words(word.casefold())) for word in kept[:MAX_TERMS]]
+    others += [(word, (word, *kindred_words(word))) for word in _phrase_words(query, ENGLISH)]
+    for word, each in others:
+        terms = dict.fromkeys(words.stem(other) for other in each)
+        known = tuple(term for term in terms if term and term not in own and words.is_known(term))
+        if known:
+            found[word] = known[:MAX_KINDRED]
+    return found
+
+
+def _phrase_words(query: str, languages: Sequence[str]) -> tuple[str, ...]:
+    return phrase_words(query[:MAX_QUERY]) if languages[0] == "en" else ()
 
 
 def query_words(query: str, words: Words, terms: Terms, only: Query | None = None) -> tuple[QueryWord, ...]:
@@ -98,21 +137,31 @@ def query_words(query: str, words: Words, terms: Terms, only: Query | None = Non
     sections that the reader may see, to whom other words are unknown.
     """
     languages, corrected = terms.languages, terms.corrected
-    kept = dict.fromkeys(words_of_question(query, languages))
+    kept = dict.fromkeys([*words_of_question(query, languages), *_phrase_words(query, languages)])
     sections = max(1, words.sections.num_docs)
 
     def frequency(term: str) -> int:
-        found = words.frequency(term)
+        found = words.frequency(term) or int(words.is_known(term))
         return found if not found or only is None or words.is_among(term, only) else 0
 
-    return tuple(
+    capitals = capital_words(query) if languages[0] != "de" else frozenset()  # German has them for every noun
+    found = [
         QueryWord(
             word.casefold(),
             min(1.0, max(map(frequency, words.forms(word, languages))) / sections),
             corrected.get(word, ""),
+            terms.kindred.get(word.casefold(), ()),
         )
         for word in list(kept)[: 2 * MAX_TERMS]
+    ]
+    names = unknown_names(query, words, lambda term: frequency(term) > 0, only)
+    in_names = parts_of_names(query)
+    names += tuple(
+        word
+        for word, read in zip(kept, found, strict=False)
+        if word.casefold() in capitals - in_names and not read.share and not read.corrected and not read.kindred
     )
+    return (*found, *(QueryWord(name, 0.0, is_name=True) for name in names))
 
 
 def words_of_question(query: str, languages: Sequence[str] = ENGLISH) -> list[str]:
@@ -149,20 +198,24 @@ def _rarest(weights: Mapping[str, float], words: Words) -> dict[str, float]:
 
 
 def _corrected(
-    typed: Iterable[str], weights: dict[str, float], words: Words, near: NearTerms, languages: Sequence[str]
-) -> dict[str, str]:
+    typed: Iterable[str], query: str, weights: dict[str, float], words: Words, near: NearTerms,
+    languages: Sequence[str],
+) -> dict[str, str]:  # fmt: skip
     """Replace words that the site does not have by words that it has; return these by what was typed."""
     corrected: dict[str, str] = {}
+    in_names = parts_of_names(query)
     for word in typed:
         term = words.stem(word)
         if len(corrected) >= MAX_CORRECTED or len(word) < LEAST_CORRECTED or not term or not word.isalpha():
             continue
-        if parts_of(word):
+        if word.casefold() in in_names or parts_of(word):
             continue  # its parts are asked for
         if any(map(words.is_known, words.forms(word, languages))):
             if words.frequency(term) <= FEW_SECTIONS and (halves := _halves(word, words)):
                 _add(weights, halves if words.with_run(halves, None, 1) else (), PART)
             continue
+        if languages[0] == "en" and is_english_word(word.casefold()):
+            continue  # it is no slip
         found = _nearest(term, 1, words, near)
         found = found or _halves(word, words)
         if not found and len(word) >= TWO_LETTERS_FROM:
@@ -189,7 +242,7 @@ def _halves(word: str, words: Words) -> list[str]:
     for at in range(LEAST_SPLIT, len(word) - LEAST_SPLIT + 1):
         terms = [words.stem(word[:at]), words.stem(word[at:])]
         best = max(best, (min(words.frequency(term) if term else 0 for term in terms), terms))
-    return best[1]
+    return best[1] if best[0] else []
 
 
 def letters_apart(one: str, other: str, most: int) -> bool:

@@ -1,0 +1,78 @@
+"""English words that readers use for one another: they ask what a package weighs, and the page says parcel.
+
+``kindred_words.json``: ``groups`` of words that may stand for each other, separated by blanks; ``phrases`` that stand
+for one word; ``common`` words, which say little about what a question is about. A word of either is spelt correctly,
+whether or not a site has it.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+import msgspec
+from msgspec import Struct
+
+
+class _Lists(Struct, frozen=True):
+    groups: tuple[str, ...]
+    phrases: dict[str, str]
+    common: str
+
+
+@cache
+def _lists() -> _Lists:
+    return msgspec.json.decode(resources.files(__package__).joinpath("kindred_words.json").read_bytes(), type=_Lists)
+
+
+@cache
+def _kindred() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for group in _lists().groups:
+        words = group.split()
+        for word in words:
+            found.setdefault(word, {}).update(dict.fromkeys(other for other in words if other != word))
+    return {word: tuple(others) for word, others in found.items()}
+
+
+@cache
+def _phrase() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, _lists().phrases))})\b", re.IGNORECASE)
+
+
+def kindred_words(word: str) -> tuple[str, ...]:
+    """Return the words that may stand for a word, given in lower case; none for most."""
+    known = _kindred()
+    for form in (
+        word,
+        word.removesuffix("s"),
+        word.removesuffix("es"),
+        word.removesuffix("ed"),
+        word.removesuffix("ing"),
+    ):
+        if form in known:
+            return known[form]
+    return ()
+
+
+def phrase_words(text: str) -> tuple[str, ...]:
+    """Return the words that phrases of a text stand for: cancel, for "call off"."""
+    phrases = _lists().phrases
+    return tuple(dict.fromkeys(phrases[" ".join(match[0].lower().split())] for match in _phrase().finditer(text)))
+
+
+def without_phrases(text: str) -> str:
+    """Return a text with its phrases replaced by the words that they stand for."""
+    phrases = _lists().phrases
+    return _phrase().sub(lambda match: phrases[" ".join(match[0].lower().split())], text)
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Return words, in lower case, that people talk with: they say little about what a question is about."""
+    return frozenset(_lists().common.split())
+
+
+def is_english_word(word: str) -> bool:
+    """Return whether a word, given in lower case, is known to be spelt correctly."""
+    return word in common_words() or bool(kindred_words(word))

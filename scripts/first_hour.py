@@ -29,7 +29,7 @@ SIZE = {"width": 1080, "height": 900}
 STEP_MS = 120_000
 """The longest wait for a step; the machine may be busy."""
 MOST_SECONDS = 60.0
-"""Of processor time, by the service and all that it starts."""
+"""Processor time of the service and all that it starts, at most."""
 
 QUESTION = "How long are backups kept?"
 BEFORE, AFTER = "14 days", "30 days"

@@ -20,5 +20,4 @@ class Done(Struct, frozen=True):
 async def done(files: Mapping[str, str], instruction: str) -> Done:
     end, _, after = await job(instruction, files=files)
     changed = {path: after.get(path) for path in {*files, *after} if files.get(path) != after.get(path)}
-    problems = end.work.rounds[-1].problems if end.work.rounds else ()
-    return Done(after, changed, end.outcome.message, problems)
+    return Done(after, changed, end.outcome.message, end.work.remaining_problems or ())

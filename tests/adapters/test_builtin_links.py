@@ -395,3 +395,71 @@ async def test_links_of_route_groups_are_sound_and_renamed():
     assert found.files["content/docs/index.mdx"] == FUMADOCS["content/docs/index.mdx"].replace(
         "/docs/install", "/docs/set%20up"
     ).replace("(start)/install", "(start)/set%20up")
+
+
+# What is named outside of the text of pages
+
+
+@pytest.mark.parametrize(
+    ("files", "old", "new", "path", "after"),
+    [
+        (
+            {
+                "docs.json": '{"name": "S", "navigation": {"pages": ["a", "b"]}, "redirects": '
+                '[{"source": "/was", "destination": "/a"}, {"source": "/a", "destination": "/b"}]}\n',
+                "a.mdx": PAGE,
+            },
+            "a.mdx",
+            "c.mdx",
+            "docs.json",
+            '{"name": "S", "navigation": {"pages": ["c", "b"]}, "redirects": '
+            '[{"source": "/was", "destination": "/c"}, {"source": "/a", "destination": "/b"}]}\n',
+        ),
+        (
+            {**FUMADOCS, "content/docs/(start)/meta.json": '{"title": "install", "pages": ["install", "..."]}\n'},
+            "content/docs/(start)/install.mdx",
+            "content/docs/(start)/begin.mdx",
+            "content/docs/(start)/meta.json",
+            '{"title": "install", "pages": ["begin", "..."]}\n',
+        ),
+        (
+            docusaurus(**{"docs/g/a.md": PAGE, "docs/b.md": "---\nslug: /g/a/b\npagination_next: g/a\n---\n"}),
+            "docs/g/a.md",
+            "docs/g/c.md",
+            "docs/b.md",
+            "---\nslug: /g/a/b\npagination_next: g/c\n---\n",
+        ),
+    ],
+)
+async def test_names_in_data_and_front_matter_are_changed(files, old, new, path, after):
+    assert (await done(files, f'rename page "{old}" to "{new}"')).files[path] == after
+
+
+async def test_name_in_a_program_is_left_for_people_with_its_line():
+    config = STARLIGHT.replace("%s", "sidebar: [{slug: 'guides/start'}], ")
+    files = {"astro.config.mjs": config, "src/content/docs/guides/Start.md": PAGE}
+    found = await done(files, 'rename page "src/content/docs/guides/Start.md" to "src/content/docs/guides/begin.md"')
+    assert "`astro.config.mjs`, line 2: `guides/start`, perhaps `guides/begin`" in found.message
+    assert [(one.path, one.line, one.code, one.is_error) for one in found.problems] == [
+        ("astro.config.mjs", 2, "name_left", False)
+    ]
+
+
+async def test_removing_takes_out_names_of_all_forms():
+    hugo = {
+        "hugo.toml": "title='S'\n",
+        "content/a.md": PAGE,
+        "content/b.md": '# B\n\nOf [a]({{< relref "a.md" >}}) and {{< ref "a" >}}.\n',
+    }
+    found = await done(hugo, "remove page content/a.md")
+    assert found.files["content/b.md"] == '# B\n\nOf a and {{< ref "a" >}}.\n'
+    assert "`content/b.md`, line 3" in found.message
+    book = {
+        "book.toml": "[book]\n",
+        "src/SUMMARY.md": "# Summary\n\n- [A](a%20b.md)\n- [C](c.md)\n",
+        "src/a b.md": PAGE,
+        "src/c.md": "# C\n\nOf [a](a%20b.md#x).\n",
+    }
+    found = await done(book, 'remove page "src/a b.md"')
+    assert found.files["src/SUMMARY.md"] == "# Summary\n\n- [C](c.md)\n"
+    assert found.files["src/c.md"] == "# C\n\nOf a.\n"

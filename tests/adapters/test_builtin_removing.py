@@ -83,7 +83,7 @@ async def test_removed_page_leaves_no_empty_group_in_navigation(file, text, left
     pages = {f"{docs}{name}.md": f"# {name}\n" for name in ("index", "b", "old")}
     end, _, now = await job("remove page old", files={**pages, file: text})
     assert left in now[file]
-    assert end.work.remaining_problems == ()
+    assert not any(problem.is_error for problem in end.work.remaining_problems or ())
     assert ("redirects 1 other address to it" in end.outcome.message) == (file == "docs.json")
 
 

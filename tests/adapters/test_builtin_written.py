@@ -62,3 +62,12 @@ async def test_title_that_reads_otherwise_is_put_back():
     assert found.message == '- a.md was left as it was: with this title it would read "AT&T".'
     found = await done({"b.md": "# Old\n"}, 'create page a.md with title "AT&amp;T"')
     assert found.changed == {}
+
+
+async def test_replacing_keeps_addresses_and_words_whole():
+    page = "A cat is no category. Concatenate cats. <https://cat.test> [cat](http://cat.test) 猫cat cat-like\n"
+    found = await done({"a.md": page, "b.md": "bobcat\n"}, 'replace "cat" with "dog" in every page')
+    assert found.changed == {
+        "a.md": "A dog is no category. Concatenate cats. <https://cat.test> [dog](http://cat.test) 猫dog dog-like\n"
+    }
+    assert 'because "cat" is only a part of the word there: category, Concatenate, cats, bobcat.' in found.message

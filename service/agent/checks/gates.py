@@ -18,6 +18,7 @@ from service.agent.checks.rules import (
     FRONT_MATTER_REMOVED,
     IMPORT_REMOVED,
     LINK_BROKEN,
+    NAME_LEFT,
     NAVIGATION_INVALID,
     NAVIGATION_PAGE_MISSING,
     PATH_REFUSED,
@@ -67,11 +68,14 @@ async def check(workspace: Workspace, links: Links, texts: Sequence[str] | None 
     found += await _code_navigation(workspace, effective)
     for link in await links.broken_by_changes():
         rule = ANCHOR_BROKEN if link.lacks_anchor else LINK_BROKEN
-        if navigation.is_navigation(link.path):
+        if link.is_for_people:
+            rule = NAME_LEFT
+        elif navigation.is_navigation(link.path):
             rule = NAVIGATION_PAGE_MISSING
         shown = link.found.strip("()\"' ")
         hint = f"; it could be {link.suggestions[0].strip(chr(40) + chr(41))}" if link.suggestions else ""
-        found.append(rule.problem(link.path, f"{shown} is broken: {link.reason}{hint}", link.line))
+        fault = "is left" if link.is_for_people else "is broken"
+        found.append(rule.problem(link.path, f"{shown} {fault}: {link.reason}{hint}", link.line))
     for gate in (code_gate.check, addresses.check, images.check, unlisted.check):
         found += await gate(links, changed)
     if texts is not None:

@@ -43,6 +43,10 @@ IMAGE_MISSING = Rule("images", "image_missing", "error", "A new image shows a fi
 PAGE_UNLISTED = Rule(
     "navigation", "page_unlisted", "warning", "The navigation names other pages of this folder, but not the new one."
 )
+NAME_LEFT = Rule(
+    "links", "name_left", "warning",
+    "A file that a job may not write, or a program, still names a page that has moved or is gone.",
+)  # fmt: skip
 EXTERNAL_LINK_BROKEN = Rule(
     "links", "external_link_broken", "warning", "A link to another site does not work; checked on request only."
 )
@@ -57,6 +61,6 @@ TOO_LARGE = Rule("size", "too_large", "warning", "More files or lines are change
 RULES = (
     SECRET, PATH_REFUSED, CONFLICT_MARKER, NEW_CODE, ADDRESS_TAKEN, FRONT_MATTER_INVALID, FRONT_MATTER_REMOVED,
     CODE_FENCE_UNCLOSED, TAG_UNBALANCED, IMPORT_REMOVED, NAVIGATION_INVALID, NAVIGATION_PAGE_MISSING, LINK_BROKEN,
-    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNLISTED, EXTERNAL_LINK_BROKEN, UNSOURCED, SHRUNK, TOO_LARGE,
+    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNLISTED, NAME_LEFT, EXTERNAL_LINK_BROKEN, UNSOURCED, SHRUNK, TOO_LARGE,
 )  # fmt: skip
 """The most serious first."""

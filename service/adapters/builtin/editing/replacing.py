@@ -1,7 +1,8 @@
 """Replace a text in a page, in the pages of a folder, or in all.
 
-The addresses of pages and files stay: those in front matter, of images and of imports are put back, unless the
-instruction names their field or gives a path; a link whose new address leads nowhere gets its old one. Links to
+The addresses of pages and files stay: those in front matter, of the web, of images and of imports are put back, unless
+the instruction names their field or gives a path; a link whose new address leads nowhere gets its old one. Words stay
+whole: where the text is a part of another word, it is put back, too. Links to
 headings that changed are mended.
 """
 
@@ -21,8 +22,14 @@ from service.markup.pages import is_markdown
 
 HEAD_LINES = 40
 """Lines of a page that are read first, to find its front matter."""
-MAX_READ_WHOLE = 50
+MAX_READ_WHOLE = 200
 """Pages; of more, only the beginnings are read, and images are left to the checks."""
+MAX_WORDS = 10
+"""Words with the text in them that are named."""
+_PART = "a part of a word"
+_LETTERS = r"[A-Za-z0-9_\u00b5-\u024f\u0370-\u052f]"
+"""Letters of scripts that have blanks between words."""
+_WEB = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'`)\]}]{1,2000}")
 _IS_PATH = re.compile(r"[/.]")
 _MODULE = re.compile(r"\bfrom\s++[\"'][^\"'\n]*[\"']")
 _TARGET = re.compile(r"(?:[(\"'=<]|\]:)[^(\"'=<]*\Z")
@@ -60,14 +67,17 @@ def _replace_in(editing: Editing, asked: Replace, pages: Sequence[str], *, more:
     results = yield from editing.ask(Step(f"Replacing in {counted(len(pages), 'page')}. ", tuple(calls)))
     times = dict.fromkeys(pages, 0)
     kept: list[str] = []
+    words: dict[str, None] = {}
     for (_, arguments), result in zip(calls, results, strict=True):
-        if "all" in arguments:
+        if "line" not in arguments:
             times[str(arguments["path"])] += times_replaced(result)
     for page, fields in restored.items():
         if times[page]:
             times[page] -= sum(count for _, count, _ in fields)
             editing.edits -= len(fields) + (not times[page])
-            kept += [f"{name} of {page}" for name in dict.fromkeys(name for _, _, name in fields)]
+            names = dict.fromkeys(name for _, _, name in fields if not name.startswith(_PART))
+            kept += [f"{name} of {page}" for name in names]
+            words.update(dict.fromkeys(name.removeprefix(_PART) for _, _, name in fields if name.startswith(_PART)))
     changed = [page for page in pages if times[page]]
     if changed:
         what = f"Replaced {short(asked.old)} with {short(asked.new)}"
@@ -77,6 +87,9 @@ def _replace_in(editing: Editing, asked: Replace, pages: Sequence[str], *, more:
             f"Left alone, because they are addresses: {named(kept)}. To change one, name its field in the text to "
             'replace, as in "slug: …".'
         )
+    if words:
+        shown = ", ".join([*list(words)[:MAX_WORDS], *(["…"] if len(words) > MAX_WORDS else [])])
+        editing.say(f"Left alone, because {short(asked.old)} is only a part of the word there: {shown}.")
     editing.report_errors(results)
     if more > 0:
         editing.say(f"{counted(more, 'more page')} contain it: ask again for the rest.")
@@ -93,9 +106,8 @@ def _addresses(
     editing: Editing, asked: Replace, pages: Sequence[str]
 ) -> Generator[Step, Turn, dict[str, list[Restored]]]:
     """Return, by page, what puts its addresses back after the text was replaced everywhere."""
-    if len(asked.old.split()) != 1 or asked.old != asked.old.strip() or names_a_field(asked.old):
-        return {}  # an address has no blanks
-    pages = [page for page in pages if is_markdown(page)]
+    if asked.old != asked.old.strip() or names_a_field(asked.old):
+        return {}
     most = {} if len(pages) <= MAX_READ_WHOLE else {"end_line": HEAD_LINES}
     reads = yield from editing.ask(Step("", tuple(("read", {"path": page, "start_line": 1, **most}) for page in pages)))
     restored: dict[str, list[Restored]] = {}
@@ -112,22 +124,48 @@ def _restored(asked: Replace, page: str, lines: Sequence[str]) -> list[Restored]
     text = "\n".join(lines)
     pieces: list[tuple[int, str, str]] = []
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    for number, name in address_fields(lines).items():
-        pieces.append((starts[number - 1], lines[number - 1].rstrip("\r"), name))
-    if not _IS_PATH.search(asked.old):
-        pieces += _files_shown(page, text)
+    if len(asked.old.split()) == 1 and is_markdown(page):  # an address has no blanks
+        for number, name in address_fields(lines).items():
+            pieces.append((starts[number - 1], lines[number - 1].rstrip("\r"), name))
+        if not _IS_PATH.search(asked.old):
+            pieces += _files_shown(page, text)
+            pieces += ((match.start(), match[0], "an address of the web") for match in _WEB.finditer(text))
+    pieces = _with_parts(asked.old, text, pieces)
     more_lines, times = asked.new.count("\n"), 0
-    found: list[Restored] = []
+    found: dict[tuple[int, str, str], int] = {}
     for at, piece, name in sorted(pieces):
         if asked.old not in piece:
             continue
         above = text.count(asked.old, 0, at) - times  # those that were restored are back by then
         line = text.count("\n", 0, at) + 1 + more_lines * above
-        old = piece.replace(asked.old, asked.new)
-        found.append(
-            (("replace", {"path": page, "old": old, "new": piece, "line": line}), piece.count(asked.old), name)
-        )
+        found[line, piece, name] = found.get((line, piece, name), 0) + piece.count(asked.old)
         times += piece.count(asked.old)
+    return [
+        (
+            (
+                "replace",
+                {"path": page, "old": piece.replace(asked.old, asked.new), "new": piece, "line": line, "all": True},
+            ),
+            count,
+            name,
+        )
+        for (line, piece, name), count in found.items()
+    ]
+
+
+def _with_parts(old: str, text: str, pieces: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    """Return the pieces, with the words of which the text is only a part; of those that meet, the first one."""
+    words = [
+        (match.start(), match[0], f"{_PART}{match[0]}")
+        for match in re.finditer(rf"{_LETTERS}*{re.escape(old)}{_LETTERS}*", text)
+        if match[0] != old and (old[0].isalnum() or old[-1].isalnum())
+    ]
+    found: list[tuple[int, str, str]] = []
+    end = -1
+    for at, piece, name in sorted((*pieces, *words), key=lambda one: (one[0], -len(one[1]))):
+        if at >= end:
+            found.append((at, piece, name))
+            end = at + len(piece)
     return found
 
 

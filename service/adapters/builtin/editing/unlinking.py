@@ -69,7 +69,11 @@ def unlinked(text: str, path: str, dead: Sequence[DeadLink]) -> Unlinked:
 
 
 def _is_meant(page: Markdown, link: Link, dead: DeadLink) -> bool:
-    if link.is_image or link.target not in dead.found:
+    if link.is_image:
+        return False
+    if "{" in link.target and dead.found.strip("\"'`} ") in link.target:
+        return page.text.count("\n", 0, link.start) + 1 == dead.line
+    if link.target not in dead.found:
         return False
     for end in (link.start + len(link.target), link.start + len(link.target) + 1):
         begin = end - len(dead.found)

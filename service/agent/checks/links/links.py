@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from service.agent.checks import navigation
 from service.agent.checks.links.base_site import base_site
+from service.agent.checks.links.elsewhere import named_elsewhere, searched
 from service.agent.checks.links.guesses import MOVED, BrokenLink, LinkReport, SuspectLink, UnknownLink, verdicts
 from service.agent.checks.links.heading_renames import renamed_anchors
 from service.agent.checks.links.site_view import (
@@ -114,7 +115,27 @@ class Links:
         renamed = await self._renamed_anchors(pages, came_from, now)
         broken = (await self._reported(suspects, now, renamed)).broken
         broken += await self._navigation(now, changed_only=True, moved=moved)
-        return _ordered(broken)
+        known = {(link.path, link.line, link.found) for link in broken}
+        elsewhere = await self._elsewhere(changes, before, now, moved)
+        return _ordered([*broken, *(link for link in elsewhere if (link.path, link.line, link.found) not in known)])
+
+    async def _elsewhere(
+        self, changes: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str]
+    ) -> list[BrokenLink]:
+        """Return the names of pages that went in files that are no pages, and in front matter."""
+        gone = {path: moved.get(path) for path, text in changes.items() if text is None and path in before.site.pages}
+        if not gone:
+            return []
+        paths = await asyncio.to_thread(self._workspace.readable_paths)
+        wanted = [*searched(paths), *await asyncio.to_thread(_readable_pages, self._workspace)]
+        needles = _needles(gone, before) or ()
+        found: list[BrokenLink] = []
+        async for texts in self._workspace.texts(wanted):
+            some = {path: text for path, text in texts.items() if any(needle in text.lower() for needle in needles)}
+            if some:
+                found += await asyncio.to_thread(named_elsewhere, some, gone, before, now)
+        may_write = self._workspace.may_write
+        return [each if may_write(each.path) else replace(each, clear=False, is_for_people=True) for each in found]
 
     # Views
 

@@ -1,0 +1,126 @@
+"""Names of pages outside of their text: in configurations, redirects, lists of pages that are programs, front matter.
+
+A page that moves or goes is looked for there by every name that generators have for it: its path, with and without the
+folder of the pages and its suffix, its address, its id. Data that a job may write is changed; what is in a program, or
+is no address, is named for people.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from posixpath import dirname
+
+from service.agent.checks.links.guesses import BrokenLink
+from service.agent.checks.links.site_view import SiteView
+from service.markup.front_matter import block_of
+from service.markup.pages import is_markdown, without_suffix
+from service.retrieval.site.detection import is_configuration
+from service.retrieval.site.layout import DEPENDENCY_FOLDERS
+
+MAX_FILES, MAX_FOUND, MAX_LEAD = 300, 500, 64
+"""Files that are searched besides pages, the nearest to the root first; names that are reported; characters before
+one that distinguish it."""
+_DATA = (".json", ".yml", ".yaml", ".toml")
+_SUFFIXES = (*_DATA, ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".astro", "_redirects")
+_LOCKED = re.compile(r"(?:^|/)(?:package(?:-lock)?|composer|tsconfig|pnpm-lock|yarn)\b[^/]*$|lock\.\w+$|\.min\.")
+_TOKEN = re.compile(
+    r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,300})(?P=quote)|(?:(?<=[:\s=-])|^)(?P<bare>/?[\w.@%~-]+(?:/[\w.@%~()-]+)*/?)(?=\s|,|$)",
+    re.MULTILINE,
+)
+_IS_SOURCE = re.compile(r"(?:source|from|fromPath|old)[\"']?\s*[:=]\s*\[?\s*$")
+_IS_WORDS = re.compile(r"(?:title|description|icon|label|name)[\"']?\s*:\s*$")
+_IS_OWN = re.compile(r"(?:permalink|slug|url|id|alias(?:es)?|redirect_from|canonical\w*)\s*[:=]\s*$|^\s*-\s*$")
+"""Text before an address that leads elsewhere, or in front matter before one of the page itself."""
+_LIST = re.compile(r"(?:^|/)_?meta\.(?:json|[jt]sx?)$|(?:^|/)_toc\.ya?ml$")
+"""Files that name the pages of their folder (nextra.site/docs/file-conventions/meta-file,
+fumadocs.dev/docs/headless/page-conventions, jupyterbook.org/en/stable/structure/toc.html).
+"""
+
+
+def searched(paths: Sequence[str]) -> list[str]:
+    """Return the files that may name pages, besides pages."""
+    found = [
+        path
+        for path in paths
+        if path.endswith(_SUFFIXES) and not _LOCKED.search(path) and DEPENDENCY_FOLDERS.isdisjoint(path.split("/"))
+    ]
+    return sorted(found, key=lambda path: (not is_configuration(path), path.count("/"), path))[:MAX_FILES]
+
+
+def named_elsewhere(
+    texts: Mapping[str, str], gone: Mapping[str, str | None], before: SiteView, now: SiteView
+) -> list[BrokenLink]:
+    """Return the names of pages that went, each with the one in its place. ``gone``: by path, where each is now."""
+    names: dict[str, str | None] = {}
+    stems = {without_suffix(path): without_suffix(to) if to is not None else None for path, to in gone.items()}
+    for path, to in gone.items():
+        new = dict(_names(to, now)) if to is not None else {}
+        for form, name in _names(path, before):
+            names.setdefault(name, new.get(form))
+    found: list[BrokenLink] = []
+    for path, text in texts.items():
+        if len(found) >= MAX_FOUND:
+            break
+        if is_markdown(path):
+            block = block_of(text)
+            text = "\n" + block.text if block is not None and block.end else ""
+        found += _in_text(path, text, names, stems)
+    return found[:MAX_FOUND]
+
+
+def _names(path: str, view: SiteView) -> Iterator[tuple[str, str]]:
+    """Yield the names of a page, by their form."""
+    page, root = view.site.pages.get(path), view.layout.root
+    inside = path[len(root) :].lstrip("/") if root and path.startswith(f"{root}/") else path
+    for form, one in (("path", path), ("inside", inside)):
+        yield form, one
+        yield f"/{form}", f"/{one}"
+        yield f"./{form}", f"./{one}"
+        yield f"{form} bare", without_suffix(one)
+        yield f"/{form} bare", f"/{without_suffix(one)}"
+    documents = view.layout.document_set(path)
+    if documents is not None:
+        yield "id", documents.id_of(path[len(documents.folder) :].lstrip("/"), {})
+    if page is not None and page.url != "/":
+        url = page.url.removeprefix(view.layout.link_prefix)
+        for form, one in (("address", url), ("whole", page.url)):
+            yield form, one
+            yield f"{form}/", f"{one}/"
+
+
+def _begin_alone(text: str, token: re.Match[str]) -> int:
+    """Return from where on a token reads as nothing else on its line."""
+    first = text.rfind("\n", 0, token.start()) + 1
+    end = text.find("\n", token.end())
+    line, begin = text[first : end if end >= 0 else len(text)], token.start()
+    while begin > max(first, token.start() - MAX_LEAD) and line.count(text[begin : token.end()]) > 1:
+        begin -= 1
+    return begin
+
+
+def _in_text(
+    path: str, text: str, names: Mapping[str, str | None], stems: Mapping[str, str | None]
+) -> Iterator[BrokenLink]:
+    """``stems``: the pages that went, without suffixes, for the files that name those of their folder."""
+    folder, is_list = f"{dirname(path)}/".lstrip("/"), _LIST.search(path) is not None
+    may_be_word, is_page, is_data = is_configuration(path), is_markdown(path), path.endswith(_DATA)
+    for token in _TOKEN.finditer(text):
+        group = "quoted" if token["quoted"] is not None else "bare"
+        target, mark, anchor = token[group].partition("#")
+        before = text[max(0, token.start() - 60) : token.start()].rpartition("\n")[2]
+        new, is_sure = names.get(target), is_page or (is_data and target.startswith("/"))
+        is_word = "/" not in target
+        if is_list and folder + target in stems and (group == "quoted" or "file:" in before or "root:" in before):
+            to = stems[folder + target]
+            new = to[len(folder) :] if to is not None and to.startswith(folder) else None
+            is_sure = is_data
+        elif target not in names or (is_word and (group == "bare" or not may_be_word) and not is_markdown(target)):
+            continue
+        if _IS_SOURCE.search(before) or (is_word and _IS_WORDS.search(before)) or (is_page and _IS_OWN.search(before)):
+            continue
+        begin = _begin_alone(text, token)
+        lead = text[begin : token.start()]
+        suggestions = (lead + token[0].replace(token[group], new + mark + anchor),) if new is not None else ()
+        line = text.count("\n", 0, token.start()) + 1
+        reason = "it names a page that has moved" if new is not None else "it names a page that is gone"
+        is_clear = bool(suggestions) and is_sure
+        yield BrokenLink(path, line, lead + token[0], suggestions, is_clear, reason, is_for_people=not is_clear)

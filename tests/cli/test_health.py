@@ -19,7 +19,9 @@ def service(tmp_path):
 
 def test_health_finds_the_service_of_the_data_folder(service):
     service.start()
-    assert service.cli("health") == {"address": service.url, "ready": True, "reasons": {}, "behind": {}}
+    assert service.cli("health") == {
+        "address": service.url, "ready": True, "reasons": {}, "behind": {}, "degraded": {},
+    }  # fmt: skip
     assert address_of_server(service.data) == service.url
     assert service.run("serve").stderr.rstrip().endswith(f"is served by process {service.process.pid} already.")
     assert service.run("health", "--url", service.url + "/").stdout == f"{service.url}: ready\n"

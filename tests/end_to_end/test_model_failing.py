@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.dashboard.conftest import browser, invite, sign_in
 from tests.end_to_end.scripted import scripted_service
 from tests.end_to_end.talk import ask, message_url, question, text_of
 from tests.fakes.provider import ScriptedProvider
@@ -72,10 +73,21 @@ async def test_operator_learns_why_until_a_reply_works(http, service, provider):
     assert status == 200
     assert "model_key_refused" in degraded["assistant"]
     assert "sk-" not in degraded["assistant"]
+    health = await asyncio.to_thread(service.cli, "health")
+    assert (health["ready"], health["degraded"]) == (True, degraded)
     finding = await model_finding(service)
     assert finding["level"] == "wrong"
     assert "The provider refuses the key" in finding["says"]
     assert "api_key_env" in finding["mend"]
+    person = {"email": "operator@example.com", "organization_id": service.organization_id, "role": "owner"}
+    _, link = await invite(service.data, is_operator=True, **person)
+    async with browser(service.url, await asyncio.to_thread(sign_in, service.url, link)) as operator:
+        start = await (await operator.get(f"/dashboard/{service.organization_id}")).text()
+        health = await (await operator.get("/operator/health")).text()
+    assert "replies without the model" in start
+    assert "The assistant's model fails." in health
+    assert "All parts of the service work." not in health
+    assert "api_key_env" in health
     provider.will_reply("Run the installer [1].")
     await ask(http, service, question(QUESTION))
     assert (await readiness(http, service))[1] == {}

@@ -24,11 +24,14 @@ class Health(Struct, frozen=True):
     """What is not ready, and why."""
     behind: dict[str, str] = {}
     """Sites whose search index is older than their documentation, and why."""
+    degraded: dict[str, str] = {}
+    """Parts that do less than they should, and why."""
 
 
 class _Told(Struct):
     reasons: dict[str, str]
     behind: dict[str, str] = {}
+    degraded: dict[str, str] = {}
 
 
 @command(
@@ -60,7 +63,9 @@ async def health(options: Options, output: Output) -> int:
         reason = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
         raise Unavailable(f"{url} cannot be asked: {reason}.") from None
     shown = [f"{url}: {'ready' if found.ready else 'not ready'}"]
-    shown += [f"{name}: {why}" for name, why in (*found.reasons.items(), *found.behind.items())]
+    shown += [
+        f"{name}: {why}" for name, why in (*found.reasons.items(), *found.behind.items(), *found.degraded.items())
+    ]
     output.result(found, "\n".join(shown))
     return DONE if found.ready else FAILED
 
@@ -78,4 +83,4 @@ def _ask(url: str, path: str) -> Health:
         health = msgspec.json.decode(answer.read(MOST_BYTES), type=_Told)
     finally:
         connection.close()
-    return Health(url, answer.status == http.HTTPStatus.OK, health.reasons, health.behind)
+    return Health(url, answer.status == http.HTTPStatus.OK, health.reasons, health.behind, health.degraded)

@@ -1,7 +1,7 @@
 // What is in view of a conversation: the question that was asked goes to the top, and the answer is followed while it
 // is written, until the reader scrolls. An answer that comes faster than anyone reads stays where it begins.
 
-const [GAP, READABLE, NEAR] = [12, 1_500, 4]; // pixels; milliseconds that an answer has to last to be followed
+const [GAP, READABLE] = [12, 1_500]; // pixels; milliseconds that an answer has to last to be followed
 
 export class Follower {
   #box; #scroller; #covered; #isFollowed = false; #since = 0; #top = 0;
@@ -14,7 +14,7 @@ export class Follower {
   /** The scroller has scrolled: upwards by the reader alone. */
   noteScroll = () => {
     const { scrollTop, clientHeight, scrollHeight } = this.#scroller();
-    if (scrollTop < this.#top - NEAR) this.#isFollowed = false;
+    if (scrollTop < this.#top - GAP) this.#isFollowed = false;
     else if (scrollTop + clientHeight > scrollHeight - GAP) this.#isFollowed = true;
     this.#top = scrollTop;
   };

@@ -190,7 +190,7 @@ class Panel {
     this.empty = make("div", { class: "empty" });
     this.messages = make("div", { class: "messages" });
     this.problem = make("p", { class: "problem", role: "alert", hidden: true });
-    this.log = make("div", { class: "scroll log", role: "region", ariaLabel: t("conversation"), tabIndex: 0 }, this.empty, this.messages, this.problem);
+    this.log = make("div", { class: "scroll log", role: "region", ariaLabel: t("conversation"), tabIndex: 0 }, this.empty, (this.talk = make("div", {}, this.messages, this.problem)));
     this.question = make("textarea", { id: "question", rows: 1, maxLength: 32_768, ariaLabel: t("questionLabel"), enterKeyHint: "send", "aria-describedby": "hint" });
     this.send = make("button", { class: "icon send", ariaLabel: t("ask"), title: t("ask") });
     this.send.append(iconButton("send", "", null).firstChild);
@@ -249,7 +249,7 @@ class Panel {
       if (link && this.messages.contains(link)) this.emit("navigate", { source: "answer" });
     };
     // Where the window is low, the box scrolls as a whole.
-    this.#follower = new Follower(this.messages, () => (getComputedStyle(this.log).overflowY === "auto" ? this.log : this.box));
+    this.#follower = new Follower(this.talk, () => (getComputedStyle(this.log).overflowY === "auto" ? this.log : this.box));
     this.log.onscroll = this.box.onscroll = this.#follower.noteScroll;
     this.#onSelection = () => { if (this.#isOpen) this.#takeSelection(); };
     document.addEventListener("selectionchange", this.#onSelection);
@@ -402,7 +402,7 @@ class Panel {
     if (this.#views.length > all.length || this.#views.some((view, index) => view.role !== all[index].role || (view.role === "user" && view.id !== all[index].id))) {
       this.#views = [];
       this.messages.replaceChildren();
-      this.messages.style.minHeight = "";
+      this.talk.style.minHeight = "";
       this.speaker.begin(isBusy ? 0 : Infinity);
     }
     all.forEach((message, index) => {

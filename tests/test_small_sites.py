@@ -9,7 +9,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SITES = ROOT / "scripts/answers/small_sites"
-QUESTIONS = [json.loads(line) for line in (SITES / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+FILES = ("questions.jsonl", "later_questions.jsonl")
+IN_FILE = {
+    name: [json.loads(line) for line in (SITES / name).read_text(encoding="utf-8").splitlines()] for name in FILES
+}
+QUESTIONS = [one for questions in IN_FILE.values() for one in questions]
 DOCUMENTED = [one for one in QUESTIONS if not one.get("undocumented")]
 PAGES = {".md", ".mdx", ".rst", ".yaml"}
 HEADINGS = {
@@ -51,10 +55,14 @@ def sections_of(page: Path) -> dict[str, str]:
     return {name: folded(" ".join(text)) for name, text in sections.items()}
 
 
-def test_every_site_has_documented_and_undocumented_questions():
+@pytest.mark.parametrize("questions", IN_FILE.values(), ids=IN_FILE)
+def test_every_site_has_documented_and_undocumented_questions(questions: list[dict]):
     folders = {folder.name for folder in SITES.iterdir() if folder.is_dir()} | {"manual"}
-    assert {one["site"] for one in DOCUMENTED} == folders
-    assert {one["site"] for one in QUESTIONS if one.get("undocumented")} == folders
+    assert {one["site"] for one in questions if not one.get("undocumented")} == folders
+    assert {one["site"] for one in questions if one.get("undocumented")} == folders
+
+
+def test_no_question_is_asked_twice():
     assert max(Counter((one["site"], folded(one["question"])) for one in QUESTIONS).values()) == 1
 
 
@@ -67,6 +75,7 @@ def test_an_answer_stands_in_its_section(one: dict):
     assert one["shows"]
     for words in one["shows"]:
         assert folded(words) in sections[heading]
+        assert folded(words) not in folded(one["question"])
 
 
 @pytest.mark.parametrize("one", [one for one in QUESTIONS if "invented" in one], ids=lambda one: one["question"])

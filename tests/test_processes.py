@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.domain.errors import Conflict, Invalid, RateLimited, Unavailable
-from service.runtime.processes import RemoteTraceback, run_in_child
+from service.runtime.processes import RemoteTraceback, run_in_child, watch_memory
 
 LIMIT = 512 * 1024 * 1024
 
@@ -39,6 +39,14 @@ def fail(kind):
 
 def fill_memory():
     return len(bytearray(4 * LIMIT))
+
+
+def fill_watched_memory():
+    watch_memory(LIMIT // 2)
+    filled = []
+    while len(filled) < 1024:
+        filled.append(b"x" * (1 << 20))
+    signal.pause()
 
 
 def wrapped_memory_error():
@@ -163,6 +171,12 @@ async def test_a_child_that_dies_is_unavailable():
     assert died.value.code == "process_died"
     with pytest.raises(RuntimeError, match="SystemExit: 3"):
         await run_in_child(leave, timeout_seconds=120)
+
+
+async def test_child_that_watches_its_memory_ends_above_the_limit():
+    with pytest.raises(Invalid) as refused:
+        await run_in_child(fill_watched_memory, timeout_seconds=60, memory_bytes=8 * LIMIT)
+    assert refused.value.code == "out_of_memory"
 
 
 async def test_child_killed_by_the_system_is_out_of_memory():

@@ -2,7 +2,8 @@
 
 A thread can be neither stopped nor given a memory limit. Work on what strangers wrote (a fetch of a repository, a pack
 that inflates to gigabytes) therefore runs in a process of its own: it inherits no lock or open file of ours, is limited
-by ``RLIMIT_AS``, and killed when its time is up or no one waits for it any more.
+by ``RLIMIT_AS`` (on macOS, which refuses that limit, by a thread that watches it), and killed when its time is up or
+no one waits for it any more.
 
 Children are forked from a server (``forkserver``) that has imported what they need and nothing else of ours: some 15 ms
 each, where a fresh Python takes 250. The server starts with the first child, or by ``start_server``, takes some 50 MB,
@@ -22,6 +23,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -210,7 +212,7 @@ class _Died(Exception):
     """The process ended without an outcome."""
 
     def explained(self, code: int | None, memory_bytes: int | None) -> Exception:
-        if memory_bytes is not None and code in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):
+        if memory_bytes is not None and code in (_EXCEEDED, -signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):
             return _out_of_memory_error(memory_bytes)  # native code that cannot allocate aborts
         if code == -signal.SIGKILL:  # by the system: ours are sent once no caller waits
             return Unavailable(
@@ -291,7 +293,13 @@ def _die_first() -> None:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Raises Unavailable ``not_limited``: what strangers wrote is not read without a limit."""
+    """Raises Unavailable ``not_limited``: what strangers wrote is not read without a limit.
+
+    macOS refuses RLIMIT_AS with any value (CPython issues 78783 and 84698), so there the process watches itself.
+    """
+    if sys.platform == "darwin":
+        watch_memory(memory_bytes)
+        return
     try:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         soft = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)  # a stricter one stays
@@ -302,6 +310,27 @@ def _limit_memory(memory_bytes: int) -> None:
             f"{error}).",
             code="not_limited",
         ) from error
+
+
+def watch_memory(memory_bytes: int) -> None:
+    """End this process soon after it has had more than that in memory at a time.
+
+    Weaker than a limit of the system: what is allocated within a look and the next one is not prevented.
+    """
+
+    def watch() -> None:
+        while resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES <= memory_bytes:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(_EXCEEDED)
+
+    threading.Thread(target=watch, name="watch-memory", daemon=True).start()
+
+
+_EXCEEDED = 97
+"""Exit code of a process that had more memory than it may."""
+_WATCH_SECONDS = 0.02
+_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+"""The unit of ``ru_maxrss`` (getrusage(2)), in bytes."""
 
 
 def _lift_memory_limit() -> None:

@@ -336,7 +336,7 @@ def test_install_and_first_five_minutes_work_as_in_the_readme(tmp_path):
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert "<html" in (source / "page").read_text()
-    before, listening, after = done.stdout.partition(f"listening on http://127.0.0.1:{port}")
+    before, listening, after = done.stdout.partition(f"listening on http://localhost:{port}")
     assert "docsmith restore /backups" in before
     assert listening
     assert re.search(r"pull-request-opened  http://\S+/hosted/", after)
@@ -395,7 +395,7 @@ def finished(process):
 
 
 def pull_requests(out):
-    return set(re.findall(r"http://127\.0\.0\.1:\d+/hosted/\S+/pulls/(\d+)-", out))
+    return set(re.findall(r"http://localhost:\d+/hosted/\S+/pulls/(\d+)-", out))
 
 
 @pytest.mark.slow

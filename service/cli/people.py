@@ -1,6 +1,7 @@
 """``docsmith login`` and ``docsmith person``."""
 
 from contextlib import suppress
+from datetime import timedelta
 
 import click
 from msgspec import to_builtins
@@ -21,12 +22,13 @@ from service.commands.access.people import (
 )
 from service.commands.erasures import erase_subject
 from service.domain.access.members import PERSON_NOT_FOUND, ROLES
-from service.domain.access.names import HTTPS_REQUIRED, Names, link_base
-from service.domain.access.people import LINK_MINUTES
+from service.domain.access.names import HTTPS_REQUIRED, ONLY_HERE, Names, is_only_here, link_base
+from service.domain.access.people import INVITATION_DAYS, INVITATION_LIFETIME, LINK_LIFETIME, LINK_MINUTES
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from service.queries.access.people import get_person, has_anyone_signed_in, list_members, list_people, people_by_email
 from service.queries.organizations import list_organizations
 from service.queries.read_models import catch_up
+from service.runtime.local_address import local_address
 from service.runtime.settings.settings import Settings
 from service.runtime.system import cli_actor, user_name
 from service.views.access.people import PersonView
@@ -52,10 +54,10 @@ async def login(runtime: Runtime, options: Options, output: Output) -> int:
     return DONE
 
 
-async def new_link(runtime: Runtime, person_id: str) -> str:
+async def new_link(runtime: Runtime, person_id: str, lifetime: timedelta = LINK_LIFETIME) -> str:
     """Return a new sign-in link. Raises Forbidden where no one could sign in by any address of the service."""
     base = link_address(runtime.settings, address_of_server(runtime.data))
-    secret = await make_link(runtime.store, person_id, Metadata(actor=cli_actor()))
+    secret = await make_link(runtime.store, person_id, Metadata(actor=cli_actor()), lifetime=lifetime)
     return f"{base}/sign-in#{secret}"
 
 
@@ -72,7 +74,10 @@ def link_address(settings: Settings, listening: str | None) -> str:
     """Return what sign-in links begin with. Raises Forbidden ``https_required``."""
     server = settings.server
     host = f"[{server.host}]" if ":" in server.host else server.host
-    base = link_base(Names(server.public_url.rstrip("/"), server.host), listening or f"http://{host}:{server.port}")
+    base = link_base(
+        Names(server.public_url.rstrip("/"), server.host),
+        local_address(listening or f"http://{host}:{server.port}"),
+    )
     if base is None:
         raise Forbidden(HTTPS_REQUIRED, code="https_required")
     return base
@@ -142,11 +147,13 @@ async def add_person_(runtime: Runtime, options: Options, output: Output) -> int
     added = await add_person(runtime.store, runtime.views, new, Metadata(actor=cli_actor()))
     await catch_up(runtime.views)
     row = await _by_id(runtime, added.id)
-    link = await new_link(runtime, added.id) if added.is_new or added.signs_in_again else None
+    link = await new_link(runtime, added.id, INVITATION_LIFETIME) if added.is_new or added.signs_in_again else None
     what = f"{row.email} is {_rights(row, await _names(runtime))}"
     output.result({**to_builtins(row), "link": link}, link or what)
     if link and not output.as_json:
-        note(f"{what}. Give them this link: it signs them in, once, within {LINK_MINUTES} minutes.")
+        note(f"{what}. Give them this link: it signs them in, once, within {INVITATION_DAYS} days.")
+        if is_only_here(link):
+            note(ONLY_HERE)
     return DONE
 
 

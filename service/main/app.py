@@ -34,7 +34,7 @@ from service.web.dashboard.page import LIVE_SEATS, live_seats
 from service.web.dashboard.pages import MODULES as PAGES
 from service.web.http import hosted
 from service.web.http.access import access
-from service.web.http.access.hosts import NAMES
+from service.web.http.access.hosts import LOCAL_ADDRESS, NAMES
 from service.web.http.access.people import FAILED_SIGN_INS, LINK_BASE, PEOPLE_DIRECTORY, SESSIONS, USER_HEADER
 from service.web.http.answers import errors
 from service.web.http.app_keys import (
@@ -152,7 +152,8 @@ def build_app(
     app[PASSKEYS], app[IDENTITY_PROVIDER], app[ADMITS] = parts.passkeys, parts.identity_provider, parts.admits
     server = runtime.settings.server
     names = app[NAMES] = Names(server.public_url.rstrip("/"), server.host)
-    app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address())
+    app[USER_HEADER], app[LINK_BASE] = server.user_header, lambda: link_base(names, parts.address.local)
+    app[LOCAL_ADDRESS] = lambda: parts.address.local
     http = None if parts.others is None else parts.others.http
     app[RUNNING_CALLS] = RunningCalls(parts.instances, http)
     app[LOG_CHECK], app[LAST_CHECKPOINT] = LogCheck(runtime.data), LastCheckpoint(runtime.data, parts.instances, http)

@@ -14,7 +14,8 @@ import structlog
 from aiohttp import web
 
 from eventstore import EventStoreError, StoreCorrupt, StoreReadOnly, StoreUnavailable
-from service.cli.runtime import Runtime, reachable
+from service.cli.runtime import Runtime
+from service.domain.access.names import is_only_here
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.integrity.log_place import log_place
 from service.integrity.shared_secrets import usage_secret
@@ -139,14 +140,15 @@ async def _running(
         stack.push_async_callback(server.stop)
         listening = inherited.dup() if inherited else socket_of(settings.server.host, settings.server.port)
         stack.callback(listening.close)
-        server.url, server.listening = url_of(listening), listening
-        address.listening_on(reachable(server.url))
+        bound, server.listening = url_of(listening), listening
+        address.listening_on(bound)
+        server.url = address.local if is_only_here(bound) else bound
         await server.start()
         assert runner.server is not None
         taking = await listen(runner.server, listening, server.admission.connection_limiter, http_logger())
         stack.callback(taking.close)
         listens_on(server.url)
-        await joined.serve_at(server.url, is_home=runtime.hosted_place.is_home)
+        await joined.serve_at(bound, is_home=runtime.hosted_place.is_home)
         # What is here stays: else each full collection walks all of it, 30 ms of the event loop. None is made here: it
         # would hold the start up by as much, and of 100,000 objects it found none to free.
         gc.freeze()

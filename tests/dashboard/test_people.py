@@ -23,6 +23,7 @@ async def test_owner_invites_someone_who_signs_in(service, people, owner):
     assert made.headers["Cache-Control"] == "no-store"
     assert "Grace &lt;b&gt;" in page
     link = LINK.search(page)[0]
+    assert "within 7 days" in page
     shown_again = await (await owner.get(people_path(service))).text()
     assert "grace@example.com" in shown_again
     assert not LINK.search(shown_again)

@@ -8,6 +8,7 @@ from service.domain.access import members, people
 from service.domain.access.members import GiveRole, Members, RemoveRole, RoleGiven, RoleRemoved
 from service.domain.access.names import Names, link_base
 from service.domain.access.people import (
+    INVITATION_LIFETIME,
     AddPerson,
     MakeSignInLink,
     OperatorGiven,
@@ -59,6 +60,15 @@ def test_link_is_refused_once_used_or_replaced(history):
     with pytest.raises(Unauthorized) as refused:
         when(history, with_link(SOON))
     assert refused.value.code == "link_not_valid"
+
+
+def test_invitation_lasts_seven_days():
+    made = when([ADDED], MakeSignInLink("digest", NOW, INVITATION_LIFETIME))
+    day = timedelta(days=1)
+    assert when([ADDED, *made], with_link(NOW + 7 * day - timedelta(seconds=1))) != []
+    with pytest.raises(Unauthorized) as refused:
+        when([ADDED, *made], with_link(NOW + 7 * day))
+    assert refused.value.code == "link_expired"
 
 
 def test_empty_link_is_refused():
@@ -144,13 +154,14 @@ def test_organization_has_a_limit_of_people():
 @pytest.mark.parametrize(
     ("public_url", "listening", "base"),
     [
-        ("", "http://127.0.0.1:8080", "http://localhost:8080"),
-        ("", "http://0.0.0.0:80", "http://localhost:80"),
-        ("", "http://[::1]:8080", "http://localhost:8080"),
+        ("", "http://localhost:8080", "http://localhost:8080"),
+        ("", "http://127.0.0.2:8080", "http://127.0.0.2:8080"),
+        ("", "http://[::1]:8080", "http://[::1]:8080"),
         ("", "http://192.0.2.7:8080", None),
-        ("https://docs.example.com", "http://127.0.0.1:8080", "https://docs.example.com"),
+        ("https://docs.example.com", "http://localhost:8080", "https://docs.example.com"),
+        ("http://127.0.0.1:9000", "http://localhost:8080", "http://127.0.0.1:9000"),
         ("http://docs.example.com", "http://192.0.2.7:8080", None),
-        ("http://docs.example.com", "http://127.0.0.1:8080", "http://localhost:8080"),
+        ("http://docs.example.com", "http://localhost:8080", "http://localhost:8080"),
     ],
 )
 def test_links_begin_where_people_can_sign_in(public_url, listening, base):

@@ -165,7 +165,7 @@ def test_a_socket_that_is_passed_on_is_listened_on(tmp_path):
         )  # fmt: skip
     try:
         assert process.stdout is not None
-        assert process.stdout.readline() == f"listening on http://127.0.0.1:{port}\n"
+        assert process.stdout.readline() == f"listening on http://localhost:{port}\n"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=SECONDS) as answer:
             assert answer.status == 200
     finally:

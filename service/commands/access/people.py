@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +12,8 @@ from eventstore import Append, EventStore, Metadata, Views, WrongExpectedVersion
 from service.domain.access.credentials import ForgetCredentials
 from service.domain.access.members import NOT_A_MEMBER, PERSON_NOT_FOUND, GiveRole, RemoveRole, Role
 from service.domain.access.people import (
+    INVITATION_LIFETIME,
+    LINK_LIFETIME,
     AddPerson,
     EndSignInLink,
     MakeSignInLink,
@@ -179,10 +182,12 @@ async def rename_person(store: EventStore, person_id: str, name: str, metadata: 
     return (await execute(store, PEOPLE, person_id, RenamePerson(name, now()), metadata=metadata)).position
 
 
-async def make_link(store: EventStore, person_id: str, metadata: Metadata) -> str:
+async def make_link(
+    store: EventStore, person_id: str, metadata: Metadata, *, lifetime: timedelta = LINK_LIFETIME
+) -> str:
     """Return the secret of a sign-in link, shown this once; earlier links of the person end. Raises NotFound."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
-    await execute(store, PEOPLE, person_id, MakeSignInLink(_digest(secret), now()), metadata=metadata)
+    await execute(store, PEOPLE, person_id, MakeSignInLink(_digest(secret), now(), lifetime), metadata=metadata)
     return f"{person_id}.{secret}"
 
 
@@ -197,7 +202,7 @@ async def make_members_link(
     Raises NotFound, and Forbidden ``person_of_others``.
     """
     await _require_of_one(views, organization_id, person_id)
-    link = await make_link(store, person_id, metadata)
+    link = await make_link(store, person_id, metadata, lifetime=INVITATION_LIFETIME)
     try:
         await _require_of_one(views, organization_id, person_id)
     except (NotFound, Forbidden):

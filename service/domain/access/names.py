@@ -11,6 +11,11 @@ HTTPS_REQUIRED = (
     "Signing in needs https: set server.public_url to the https address of this service, and open it there. On the "
     "machine itself, open http://localhost:PORT."
 )
+ONLY_HERE = (
+    "It works on this machine only. To give it to others, set the address at which they reach the service: "
+    '[server] public_url = "https://docs.example.com".'
+)
+"""Said beside a link for somebody else that begins with an address of this machine."""
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?")
 
 
@@ -21,6 +26,13 @@ class Names(Struct, frozen=True):
     """As in the settings, without a slash at its end; empty when there is none."""
     listens_on: str = ""
     """The host that it listens on, as the settings name it."""
+
+    def here(self, local: str) -> str:
+        """Return the one name by which browsers on this machine open it; ``local``: the name that it gave itself when
+        it began to listen. A local address in the settings wins.
+        """
+        named = _host_of(self.public_url)
+        return named if named and is_local(named) else local
 
     def is_ours(self, host: str) -> bool:
         name = name_of(host)
@@ -58,17 +70,20 @@ def is_local(name: str) -> bool:
     return name == "localhost" or name.endswith(".localhost")
 
 
-def link_base(names: Names, listening: str) -> str | None:
+def link_base(names: Names, local: str) -> str | None:
     """Return the address that sign-in links begin with; None where no one could sign in by any.
 
-    ``listening`` is the address that the service listens on, such as ``http://127.0.0.1:8080``.
+    ``local`` is where the service is opened on its machine, such as ``http://localhost:8080``.
     """
     public = urlsplit(names.public_url)
-    if public.scheme == "https" or (public.hostname and is_local(public.hostname)):
+    if public.scheme == "https" or is_local(public.hostname or ""):
         return names.public_url
-    here = urlsplit(listening)
-    reached_locally = here.hostname in ("0.0.0.0", "::", "localhost") or is_local(_bracketed(here.hostname or ""))  # noqa: S104
-    return f"http://localhost:{here.port or 80}" if reached_locally else None
+    return local if is_local(urlsplit(local).hostname or "") else None
+
+
+def is_only_here(address: str) -> bool:
+    """Return whether an address of the service leads nowhere on other machines."""
+    return is_local(urlsplit(address).hostname or "")
 
 
 def _host_of(url: str) -> str:

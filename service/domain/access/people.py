@@ -20,6 +20,10 @@ SignInMethod = Literal["link", "passkey", "oidc", "proxy"]
 
 LINK_MINUTES = 15
 LINK_LIFETIME = timedelta(minutes=LINK_MINUTES)
+"""Of a link that someone makes to sign in at once."""
+INVITATION_DAYS = 7
+INVITATION_LIFETIME = timedelta(days=INVITATION_DAYS)
+"""Of a link that is sent to somebody else."""
 SESSION_LIFETIME = timedelta(days=30)
 """However much it is used."""
 SESSION_IDLE = timedelta(hours=12)
@@ -98,6 +102,7 @@ class SetOperator(Struct, frozen=True):
 class MakeSignInLink(Struct, frozen=True):
     digest: str
     now: datetime
+    lifetime: timedelta = LINK_LIFETIME
 
 
 class EndSignInLink(Struct, frozen=True):
@@ -158,8 +163,8 @@ def decide(command: PersonCommand, state: PersonState) -> list[PersonEvent]:
             if is_operator == state.is_operator:
                 return changed
             return [*changed, OperatorGiven(now) if is_operator else OperatorRemoved(now)]
-        case MakeSignInLink(digest=digest, now=now), Person():
-            return [SignInLinkMade(digest, now, now + LINK_LIFETIME)]
+        case MakeSignInLink(digest=digest, now=now, lifetime=lifetime), Person():
+            return [SignInLinkMade(digest, now, now + lifetime)]
         case EndSignInLink(now=now), Person():
             return _without_link(state, now)
         case SignIn() as wanted, Person():
@@ -188,10 +193,7 @@ def _require_link(wanted: SignIn, person: Person) -> None:
     if not wanted.link_digest or wanted.link_digest != person.link_digest or person.link_expires_at is None:
         raise Unauthorized(LINK_NOT_VALID, code="link_not_valid")
     if wanted.now >= person.link_expires_at:
-        raise Unauthorized(
-            f"This sign-in link has expired: it was valid for {LINK_MINUTES} minutes. Ask for a new one.",
-            code="link_expired",
-        )
+        raise Unauthorized("This sign-in link has expired. Ask for a new one.", code="link_expired")
 
 
 def evolve(state: PersonState, event: PersonEvent) -> PersonState:

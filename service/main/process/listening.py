@@ -8,6 +8,7 @@ import structlog
 
 from service.domain.access.usage import Limits
 from service.domain.errors import Forbidden
+from service.runtime.local_address import LOCALHOST, local_address
 from service.runtime.settings.settings import Settings
 from service.web.http.connections.admission import AdmissionSettings
 from service.web.http.connections.client_address import Proxies
@@ -23,16 +24,18 @@ LEAST_DESCRIPTORS = 128
 
 
 class Address:
-    """How people reach the service: what the settings say, else what it listens on, once it does."""
+    """How people reach the service: what the settings say, else where it is opened on its machine, once it listens."""
 
     def __init__(self, public_url: str) -> None:
-        self._url = public_url.rstrip("/")
+        self._public_url = public_url.rstrip("/")
+        self.local = f"http://{LOCALHOST}"
+        """Where people on this machine open it, without a slash at its end."""
 
     def listening_on(self, url: str) -> None:
-        self._url = self._url or url
+        self.local = local_address(url)
 
     def __call__(self) -> str:
-        return self._url
+        return self._public_url or self.local
 
 
 def room_for(connections: int) -> int:
@@ -95,6 +98,7 @@ def socket_of(host: str, port: int, option: str = "--port") -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
+    """Return the URL of the address that the socket is bound to."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from service.domain.access.members import Role
-from service.domain.access.people import LINK_MINUTES, SignInMethod
+from service.domain.access.people import INVITATION_DAYS, SignInMethod
 from service.views.fields import NextCursor, Timestamp, described
 
 
@@ -27,7 +27,7 @@ class InvitedView(MemberView, frozen=True, rename="camel", kw_only=True):
     """A person, with a link that signs them in."""
 
     sign_in_link: Annotated[
-        str, described(f"Signs the person in, once, within {LINK_MINUTES} minutes. It is shown this once.")
+        str, described(f"Signs the person in, once, within {INVITATION_DAYS} days. It is shown this once.")
     ]
 
 

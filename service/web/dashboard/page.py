@@ -15,10 +15,12 @@ from aiohttp import web
 from msgspec import Struct
 
 from service.commands.audit import record_page_read
+from service.domain.access.names import is_only_here
 from service.ports.bounds import CountBound
 from service.runtime.shares import Seats
 from service.web.dashboard.navigation import groups_of
 from service.web.http.access.cookies import cookies_of, drop_cookie, set_cookie
+from service.web.http.access.hosts import service_address
 from service.web.http.access.people import Member, SignedIn, metadata, signed_in
 from service.web.http.access.revocation import revocation_of
 from service.web.http.app_keys import CLOSING, STORE
@@ -74,6 +76,7 @@ def frame_values(request: web.Request, viewer: Member | SignedIn) -> dict[str, o
     groups = groups_of(request.app, request.path, person, member)
     return {
         "root": way_up(request),
+        "is_only_here": is_only_here(service_address(request)),
         "path": request.path,
         "person": person,
         "member": member,

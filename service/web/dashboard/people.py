@@ -4,7 +4,7 @@ from aiohttp import web
 
 from service.commands.access.people import change_role, remove_member
 from service.domain.access.members import ROLES, Role
-from service.domain.access.people import LINK_MINUTES
+from service.domain.access.people import INVITATION_DAYS
 from service.domain.errors import Conflict, Invalid, ServiceError
 from service.queries.access.people import member_of, members_page
 from service.views.access.people import InvitedView
@@ -110,7 +110,7 @@ async def _page(
         typed=typed or {},
         error="" if error is None else str(error),
         roles=[(role, ROLE_TEXTS[role]) for role in ROLES],
-        link_minutes=LINK_MINUTES,
+        link_days=INVITATION_DAYS,
     )
 
 

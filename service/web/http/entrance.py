@@ -15,7 +15,7 @@ from aiohttp import web
 
 from service.ports.tracer import Tracer
 from service.runtime.logs import RequestLine, log_request
-from service.web.http.access.hosts import UNKNOWN_HOST, is_host_ours, is_page
+from service.web.http.access.hosts import UNKNOWN_HOST, elsewhere, is_host_ours, is_page
 from service.web.http.access.people import session_tokens
 from service.web.http.answers.cors import is_preflight, preflight
 from service.web.http.connections.connections import Connection
@@ -72,6 +72,8 @@ class Entrance:
                 response: web.StreamResponse = preflight()
             elif is_page(request) and not is_host_ours(request):
                 response = problem(request, 421, "unknown_host", UNKNOWN_HOST)
+            elif not _is_signed_in(request) and (address := elsewhere(request)) is not None:
+                response = web.Response(status=307, headers={"Location": address, "Cache-Control": "no-store"})
             else:
                 if self._recall is not None and session_tokens(request):
                     handler = partial(_recalled, self._recall, handler)
@@ -89,6 +91,13 @@ class Entrance:
                 self._measure(visit, method, status, seconds)
             actor, milliseconds = request.get(ACTOR, ""), round(seconds * 1000, 1)
             log_request(RequestLine(method, route, status or "cut", milliseconds, request_id, actor, datetime.now(UTC)))
+
+
+def _is_signed_in(request: web.Request) -> bool:
+    """Return whether the browser keeps a session by the name that it has opened; the sign-in page says that it has
+    ended.
+    """
+    return bool(session_tokens(request)) and request.path != "/sign-in"
 
 
 async def _recalled(recall: Recall, handler: Handler, request: web.Request) -> web.StreamResponse:

@@ -55,6 +55,17 @@ def web_address(url: str) -> str:
     return url if is_web_link(url) else ""
 
 
+def here(url: str, root: str) -> str:
+    """Return the way to a pull request that this service hosts, whatever address it had when it was opened: a link that
+    names another one would leave the session behind. Other addresses stay.
+    """
+    found = _HOSTED.fullmatch(url)
+    return root + found[1] if found is not None else url
+
+
+_HOSTED = re.compile(r"https?://[^/?#]+(?:/[^?#]*)?/(hosted/[0-9a-f]{32}/pulls/[0-9]+-[\w-]+)")
+
+
 @cache
 def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -71,6 +82,7 @@ def _environment() -> "Environment":
         visible=visible,
         clipped=clipped,
         web_address=web_address,
+        here=here,
         readable_time=readable_time,
         elapsed=elapsed,
         moment=moment_of,

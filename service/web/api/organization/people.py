@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from service.commands.access.people import NewPerson, add_person, change_role, make_members_link, remove_member
 from service.domain.access.members import MAX_MEMBERS, Role
-from service.domain.access.people import LINK_MINUTES, MAX_EMAIL_CHARACTERS
+from service.domain.access.people import INVITATION_DAYS, MAX_EMAIL_CHARACTERS
 from service.domain.organizations import MAX_NAME_CHARACTERS
 from service.queries.access.people import member_of, members_page
 from service.views.access.people import InvitedView, MemberList, MemberView
@@ -79,7 +79,7 @@ async def show_people(request: web.Request) -> web.Response:
     "Organization",
     "Add a person",
     {201: Answer("The person, with a sign-in link: it is shown this once.", InvitedView, example=INVITED_EXAMPLE)},
-    description=f"Give the link to the person: it signs them in once, within {LINK_MINUTES} minutes.",
+    description=f"Give the link to the person: it signs them in once, within {INVITATION_DAYS} days.",
     body=PersonBody,
     body_examples={"editor": {"email": "ada@example.com", "name": "Ada", "role": "editor"}},
     errors={403: ("https_required",), 409: ("member_exists", "too_many_members")},
@@ -144,7 +144,7 @@ async def post_role(request: web.Request) -> web.Response:
     "Organization",
     "Make a sign-in link",
     {200: Answer("The person, with the link: it is shown this once.", InvitedView, example=INVITED_EXAMPLE)},
-    description=f"Signs the person in, once, within {LINK_MINUTES} minutes; earlier links of theirs end. For someone"
+    description=f"Signs the person in, once, within {INVITATION_DAYS} days; earlier links of theirs end. For someone"
     " who also has rights outside of the organization, only the operator makes links.",
     errors={403: ("person_of_others", "https_required"), 404: ("person_not_found",)},
 )

@@ -8,10 +8,12 @@ itself, opens the first, and the second tell nothing.
 """
 
 import re
+from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
-from service.domain.access.names import HTTPS_REQUIRED, Names
+from service.domain.access.names import HTTPS_REQUIRED, Names, is_local, name_of
 from service.domain.errors import Forbidden
 from service.web.http.routes import FOR_BROWSERS
 
@@ -27,12 +29,35 @@ UNKNOWN_HOST = (
     "that you use."
 )
 NAMES: web.AppKey[Names] = web.AppKey("NAMES")
+LOCAL_ADDRESS: web.AppKey[Callable[[], str]] = web.AppKey("LOCAL_ADDRESS")
+"""Where people on this machine open the service."""
 _GIT = re.compile(r"/hosted/[^/]+\.git/")
 
 
 def service_address(request: web.Request) -> str:
-    """Return the service's address as its users write it: the settings' public one, else the one of the request."""
-    return request.app[NAMES].public_url or f"{request.scheme}://{request.host}"
+    """Return the service's address as its users write it: the settings' public one, else the one of the request, on
+    this machine by its one name.
+    """
+    return request.app[NAMES].public_url or f"{request.scheme}://{_by_one_name(request, request.host) or request.host}"
+
+
+def elsewhere(request: web.Request) -> str | None:
+    """Return where a browser that opens a page by another name of this machine finds it by the one for which it keeps
+    the session; None where it is there already, and for programs, which are not led away.
+    """
+    if request.method != "GET" or request.headers.get("Sec-Fetch-Dest") != "document" or not is_page(request):
+        return None
+    host = _by_one_name(request, request.headers.get(hdrs.HOST, ""))
+    return None if host is None else f"{request.scheme}://{host}{request.rel_url.raw_path_qs}"
+
+
+def _by_one_name(request: web.Request, host: str) -> str | None:
+    """Return a host of this machine with its one name, and the same port; None for others, and where it has that."""
+    name = name_of(host)
+    if name is None or not is_local(name) or NAMES not in request.app:
+        return None
+    one = request.app[NAMES].here(urlsplit(request.app[LOCAL_ADDRESS]()).hostname or "")
+    return None if name == one or not is_local(one) else one + host[len(name) :]
 
 
 def is_page(request: web.Request) -> bool:

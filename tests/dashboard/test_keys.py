@@ -6,9 +6,14 @@ import json
 import re
 import subprocess
 import tempfile
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from yarl import URL
+
+from eventstore import Metadata
+from service.commands.access.keys import NewKey, create_key, revoke_key
+from tests.dashboard.conftest import open_data
 
 FORM = {"kind": "admin", "name": "CI", "scope": "read", "expires": "30", "addresses": ""}
 ASSISTANT = {
@@ -130,3 +135,28 @@ async def test_key_is_renamed_and_revoked(owner, path):
         assert page.url.path == path
     async with owner.get(key) as page:
         assert "revoked" in await page.text()
+
+
+@pytest.mark.parametrize(("query", "chosen"), [("kind=assistant", ""), ("kind=assistant&use=server", "90"), ("", "90")])
+async def test_keys_for_web_pages_do_not_expire_by_themselves(owner, path, query, chosen):
+    text = await (await owner.get(f"{path}/new?{query}")).text()
+    expires = re.search(r'name="expires".*?</select>', text, re.DOTALL)[0]
+    assert re.findall(r'value="(\d*)" selected', expires) == [chosen]
+
+
+async def test_start_warns_owners_before_a_key_expires(service, owner, editor):
+    day = timedelta(days=1)
+    lifetimes = {"Soon": 13 * day, "Later": 15 * day, "Without end": None, "Revoked": 3 * day}
+    async with open_data(service.data) as runtime:
+        for name, lifetime in lifetimes.items():
+            expires_at = None if lifetime is None else datetime.now(UTC) + lifetime
+            new = NewKey("assistant", service.organization_id, f"{name} to expire", (service.domain,), expires_at,
+                         allowed_origins=("https://docs.example.com",))  # fmt: skip
+            made = await create_key(runtime.store, runtime.views, new, Metadata("cli:tests"))
+            if name == "Revoked":
+                await revoke_key(runtime.store, made.id, Metadata("cli:tests"))
+    start = f"/dashboard/{service.organization_id}"
+    text = await (await owner.get(start)).text()
+    assert re.findall(r"(\w[\w ]*) to expire</a> expires on", text) == ["Soon"]
+    assert f"keys/new?kind=assistant&amp;site={service.domain}&amp;use=browser" in text
+    assert "to expire" not in await (await editor.get(start)).text()

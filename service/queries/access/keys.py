@@ -4,7 +4,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -39,6 +39,23 @@ async def keys_page(views: Views, organization_id: str, *, limit: int, cursor: s
     at = now()
     keys = tuple(_view(row, at) for row in rows[:limit])
     return KeyList(keys, keys[-1].id if len(rows) > limit else None)
+
+
+async def keys_that_expire(views: Views, organization_id: str, within: timedelta, *, limit: int) -> list[KeyView]:
+    """Return the keys of an organization that expire within this time from now, or did within it before and were in
+    use; the first ones first.
+    """
+    at = now()
+    rows = await views.query(
+        f"SELECT {COLUMNS} FROM keys WHERE organization_id = :organization AND revoked_at IS NULL"  # noqa: S608  (ours)
+        " AND expires_at BETWEEN :earliest AND :latest AND (expires_at > :now OR used_at IS NOT NULL)"
+        " ORDER BY expires_at, id LIMIT :limit",
+        {
+            "organization": organization_id, "earliest": (at - within).isoformat(), "now": at.isoformat(),
+            "latest": (at + within).isoformat(), "limit": limit,
+        },
+    )  # fmt: skip
+    return [_view(row, at) for row in rows]
 
 
 async def key_of(views: Views, organization_id: str, key_id: str) -> KeyView:

@@ -91,7 +91,9 @@ async def show_form(request: web.Request) -> web.Response:
     viewer = await member(request, "owner")
     kind = "assistant" if request.query.get("kind") == "assistant" else "admin"
     site, use = request.query.get("site", ""), "server" if request.query.get("use") == "server" else "browser"
-    return await _form(request, viewer, {"kind": kind, "use": use, "expires": DEFAULT_EXPIRES, f"{SITE}{site}": "true"})
+    # A key in web pages that expires takes the assistant away from their readers, on a day that nobody has in mind.
+    expires = "" if (kind, use) == ("assistant", "browser") else DEFAULT_EXPIRES
+    return await _form(request, viewer, {"kind": kind, "use": use, "expires": expires, f"{SITE}{site}": "true"})
 
 
 @routes.post("/dashboard/{organizationId}/keys")

@@ -1,11 +1,13 @@
 """``/dashboard``: what needs the person who opens it, in each of their organizations."""
 
 import asyncio
+from datetime import timedelta
 
 from aiohttp import web
 from msgspec import Struct
 
 from eventstore import Views
+from service.queries.access.keys import keys_that_expire
 from service.queries.jobs.organization_jobs import JobFilter, ListedJob, count_organization_jobs, list_organization_jobs
 from service.queries.organizations import get_organization
 from service.queries.overview import last_week, read_overview
@@ -20,7 +22,9 @@ from service.web.http.access.people import SignedIn, member, signed_in
 from service.web.http.app_keys import STORE, VIEWS
 from service.web.pages.html import way_up
 
-SHOWN_JOBS, SHOWN_SITES = 5, 20
+SHOWN_JOBS, SHOWN_SITES, SHOWN_KEYS = 5, 20, 5
+EXPIRES_SOON = timedelta(days=14)
+"""Owners are warned this long before a key expires, and after."""
 
 routes = web.RouteTableDef()
 
@@ -66,6 +70,9 @@ async def show_overview(request: web.Request) -> web.Response:
         sites=sites[:SHOWN_SITES],
         left_out_sites=max(0, len(sites) - SHOWN_SITES),
         condition=await _condition(request, viewer.person),
+        expiring=await keys_that_expire(views, organization_id, EXPIRES_SOON, limit=SHOWN_KEYS)
+        if viewer.is_owner
+        else [],
     )
 
 

@@ -409,6 +409,8 @@ def test_demo_changes_and_quotes_the_manual_again_and_again(program):
     assert "--repository https://github.com/acme/guide" in out
     assert pull_requests(out) == {"1"}
     assert "The builtin models need no key" in out
+    assert "serve --data .docsmith-demo" in out
+    assert "sign-in#" not in out
     code, out = finished(program("demo", "--exit", "--port", "0"))
     assert code == 0, out
     assert "is there already" in out
@@ -454,6 +456,15 @@ def test_the_demo_keeps_serving_and_its_commands_can_be_pasted(program):
     commands = re.findall(r"^curl (?:.*\\\n)*.*", out, re.MULTILINE)
     try:
         assert len(commands) == 3, out
+        ways = ("Dashboard:", "Ask page:", "Pull request:", "The API, for programs:", "Admin key:", "curl -sS")
+        assert sorted(ways, key=out.index) == list(ways)
+        link = re.search(r"Dashboard: +(http://localhost:\d+)/sign-in#(\S+)", out)
+        sign_in = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Sec-Fetch-Site: same-origin"]
+        signed_in = subprocess.run(
+            [*sign_in, "--data-urlencode", f"link={link[2]}", f"{link[1]}/sign-in"], capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        assert signed_in.stdout == "303"
         answers = [subprocess.run(["sh", "-c", one], capture_output=True, text=True, check=True) for one in commands]
     finally:
         process.send_signal(signal.SIGINT)

@@ -16,6 +16,11 @@ _BRACKETS = re.compile(r'[][{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 """Brackets, and texts, which may have others in them."""
 
 
+def is_builtin(model: str) -> bool:
+    """Return whether a model by this name is part of the service, which needs no key."""
+    return model.startswith("builtin/")
+
+
 class ToolCall(Struct, frozen=True):
     """A tool that the model wants used."""
 

@@ -60,7 +60,7 @@ from service.domain.jobs.decider import (
     WorkRebased,
     WorkspaceOpened,
 )
-from service.domain.model import ToolCall, Usage, decoded_arguments
+from service.domain.model import ToolCall, Usage, decoded_arguments, is_builtin
 from service.domain.projects.values import public_repository
 from service.domain.texts.times import timestamp
 from service.wire.data_stream import NO_USAGE, line, step_end, step_start, usage_of
@@ -170,7 +170,7 @@ class JobStreamEncoder:
         if self.is_done or self._goes_on_waiting(event):
             return []
         match event:
-            case JobRequested(model=model) if _is_builtin(model):
+            case JobRequested(model=model) if is_builtin(model):
                 return [self._text(_BUILTIN_RUNS.format(model=model))]
             case ModelReplied():
                 return self._model_replied(event)
@@ -258,11 +258,7 @@ class JobStreamEncoder:
 
 def named_model(model: str) -> str:
     """Return the model for a header; for the builtin one also how to configure another."""
-    return f"{model} (to use a language model, {_CONFIGURE})" if _is_builtin(model) else model
-
-
-def _is_builtin(model: str) -> bool:
-    return model.startswith("builtin/")
+    return f"{model} (to use a language model, {_CONFIGURE})" if is_builtin(model) else model
 
 
 def live_event(position: int, event: JobEvent) -> bytes:

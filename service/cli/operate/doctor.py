@@ -18,6 +18,7 @@ from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import NotFound, ServiceError
+from service.domain.model import is_builtin
 from service.integrity.log_place import MOVED_AWAY, log_place
 from service.ports.docs_source import Source
 from service.ports.model import ModelRequest, UserMessage
@@ -318,7 +319,7 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
         yield Finding("model", "wrong", str(error), '[models.NAME] in docsmith.toml, or model = "builtin"')
         return
     names = {model.name for model in used.values()}
-    if any(not name.startswith("builtin/") for name in names) and importlib.util.find_spec("litellm") is None:
+    if any(not is_builtin(name) for name in names) and importlib.util.find_spec("litellm") is None:
         yield Finding("litellm", "wrong", "It cannot be imported.", "pip install litellm")
     failing = await find_failing_model(runtime.views, runtime.models)
     for work, model in used.items():
@@ -326,7 +327,7 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
             says = f"{model.name} has failed since {failing.since}. {failing.says} {failing.reason}".rstrip()
             yield Finding(f"{work} model", "wrong", says, failing.mend)
             continue
-        if not ask or model.name.startswith("builtin/"):
+        if not ask or is_builtin(model.name):
             yield Finding(f"{work} model", "ok", f"{model.name}{'' if ask else ', not asked'}.")
             continue
         request = ModelRequest((UserMessage("Say yes."),), max_output_tokens=16)

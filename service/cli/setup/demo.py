@@ -6,6 +6,7 @@ over HTTP with the keys it prints. What it asks for on the manual is in ``servic
 
 import asyncio
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -27,17 +28,17 @@ from msgspec import Struct
 
 from service.cli.output import DONE, Output
 from service.cli.parsing import FILE, PLACE, PORT, Options, command
-from service.cli.setup.demo_api import Api, ask, models_of, run_job, show, show_addresses
+from service.cli.setup.demo_api import Api, ask, models_of, run_job, show, show_api, show_ways_in
+from service.domain.access.people import LINK_MINUTES
 from service.domain.errors import ServiceError, Unavailable
+from service.domain.model import is_builtin
 from service.domain.projects.values import domain_from
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.runtime.data_folder import make_data_folder
-from service.runtime.scratch import scratch_folder
-from service.runtime.system import program_file
+from service.runtime.sample import MANUAL, sample_folder
 from service.views.projects import ProjectView
 from service.views.search import SearchResult
 
-MANUAL = Path(__file__).parents[2] / "manual"
 MANUAL_NAME = "Docsmith"
 
 DEFAULT_DATA = Path(".docsmith-demo")
@@ -51,6 +52,12 @@ WELL_FILLED = 300
 PAGES_TRIED = 4
 SLOW_SECONDS = 2
 """Seconds after which a step on a terminal shows that it is still running."""
+EXIT_NOTE = """
+The demo stops here, and nothing answers at these addresses any more. To serve this folder again, and to get the link
+that signs you in to the dashboard:
+
+  {program} serve --data {data}
+  {program} login --data {data}"""
 BUILTIN_NOTE = """\
 The builtin models need no key: they quote the documentation and carry out simple instructions. For a language model,
 set its key (ANTHROPIC_API_KEY, for one) and run this again.
@@ -61,6 +68,10 @@ T = TypeVar("T")
 
 class Projects(Struct, frozen=True):
     projects: list[ProjectView]
+
+
+class LinkMade(Struct, frozen=True):
+    link: str
 
 
 class Identified(Struct, frozen=True):
@@ -195,11 +206,32 @@ async def demo(docs: Docs, data: Path, port: int, *, then_exit: bool) -> None:
         for question in script.questions:
             await ask(api, question)
         show(f"\nAll of it in {time.monotonic() - begun:.1f} s.\n")
-        show_addresses(api, job, script.next_instruction, script.questions[0])
-        if any(model.startswith("builtin/") for model in models.values()):
+        show_ways_in(api, job, "" if then_exit else await _sign_in_link(data))
+        if then_exit:
+            show(EXIT_NOTE.format(program=_own_name(), data=shlex.quote(str(data))))
+        else:
+            show(f"\nThe link to the dashboard signs you in, once, within {LINK_MINUTES} minutes. For another one:\n")
+            show(f"  {_own_name()} login --data {shlex.quote(str(data))}")
+        show_api(api, job, script.next_instruction, script.questions[0])
+        if any(map(is_builtin, models.values())):
             show(BUILTIN_NOTE)
         if not then_exit:
             await _keep_serving(server, data)
+
+
+async def _sign_in_link(data: Path) -> str:
+    """Return a link for the operator; empty where it is not clear who that is, as with several of them."""
+    with suppress(ServiceError):
+        return (await _command(data, LinkMade, "login")).link
+    return ""
+
+
+def _own_name() -> str:
+    """Return the command by which people start this program here."""
+    if shutil.which("docsmith") is not None:
+        return "docsmith"
+    own = Path(sys.argv[0])
+    return shlex.quote(str(own)) if own.name == "docsmith" else "docsmith"
 
 
 async def _keep_serving(server: Process, data: Path) -> None:
@@ -217,26 +249,13 @@ async def _keep_serving(server: Process, data: Path) -> None:
 
 def _docs(named: str | None, data: Path) -> Docs:
     if named is None:
-        return Docs(str(_manual(data).resolve()), is_manual=True)
+        return Docs(str(sample_folder(data).resolve()), is_manual=True)
     if "://" in named:
         return Docs(named, is_manual=False)
     folder = Path(named).expanduser()
     if not folder.is_dir():
         raise ServiceError(f"{named} is not a folder; give --docs the folder of your documentation.")
     return Docs(str(folder.resolve()), is_manual=False)
-
-
-def _manual(data: Path) -> Path:
-    """Return the manual's folder: for the single binary, which unpacks into folders that go away, a copy of its own."""
-    if program_file() is None:
-        return MANUAL
-    copy = data / "manual"
-    if not copy.is_dir():
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with scratch_folder(data, ".manual-") as unfinished:
-            shutil.copytree(MANUAL, unfinished / "manual")
-            (unfinished / "manual").rename(copy)
-    return copy
 
 
 def _script_of_manual() -> Script:

@@ -227,16 +227,28 @@ async def _refuse_errors(response: aiohttp.ClientResponse) -> None:
         raise ServiceError(f"{response.method} {response.url} answered {response.status}: {_one_line(body, 300)}")
 
 
-def show_addresses(api: Api, job: JobView, next_job: str, question: str) -> None:
+def show_ways_in(api: Api, job: JobView, sign_in_link: str) -> None:
+    """Show where a browser goes on: the dashboard by a link that signs in, the page that asks, the pull request."""
+    rows = [
+        ("Dashboard", sign_in_link),
+        ("Ask page", f"{api.url}/ask/{api.project.domain}"),
+        ("Pull request", job.pr_link or ""),
+        ("Manual", f"{api.url}/manual"),
+    ]
+    for title, value in rows:
+        if value:
+            show(f"  {title + ':':<17}{value}")
+
+
+def show_api(api: Api, job: JobView, next_job: str, question: str) -> None:
     admin, assistant = (f"Authorization: Bearer {key}" for key in (api.admin_key, api.assistant_key))
     rows = (
-        ("Pull request", job.pr_link),
-        ("Manual", f"{api.url}/manual"),
         ("Agent", f"{api.url}/v2/agent/{api.project.id}/job"),
         ("Assistant", f"{api.url}/discovery/v2/assistant/{api.project.domain}/message"),
         ("Admin key", f"{api.admin_key}  (project {api.project.id})"),
         ("Assistant key", f"{api.assistant_key}  (site {api.project.domain})"),
     )
+    show("\nThe API, for programs:\n")
     for title, value in rows:
         show(f"  {title + ':':<17}{value}")
     show("\nTo go on by hand, paste these:\n")

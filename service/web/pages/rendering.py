@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from service.runtime.sample import MANUAL
 from service.web.pages.assets import TEMPLATES, asset_address
 from service.web.pages.readable import counted, duration, elapsed, moment_of, readable_size, readable_time
 
@@ -63,6 +64,12 @@ def here(url: str, root: str) -> str:
     return root + found[1] if found is not None else url
 
 
+@cache
+def models_page() -> str:
+    """Return the way from the root to the page of the manual that says how a model is set up."""
+    return "manual/models" if (MANUAL / "models.md").is_file() else "manual/configuration#models"
+
+
 _HOSTED = re.compile(r"https?://[^/?#]+(?:/[^?#]*)?/(hosted/[0-9a-f]{32}/pulls/[0-9]+-[\w-]+)")
 
 
@@ -91,7 +98,7 @@ def _environment() -> "Environment":
         counted=counted,
         markdown=safe_markdown,
     )
-    environment.globals.update(asset=asset_address)
+    environment.globals.update(asset=asset_address, models_page=models_page)
     return environment
 
 

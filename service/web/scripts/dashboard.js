@@ -1,4 +1,4 @@
-// The dashboard's own script: copy buttons, and forms that are sent once. All else works without one, or is htmx's.
+// The dashboard's own script: buttons that copy or insert a text, and forms that are sent once. All else works without one, or is htmx's.
 (() => {
   "use strict";
 
@@ -41,9 +41,22 @@
     selection.addRange(range);
   }
 
+  // A form goes on a line of its own, and its first part to fill in is selected.
+  function insert(button) {
+    const field = document.getElementById(button.dataset.into), form = button.dataset.insert;
+    const before = field.value.trimEnd() && `${field.value.trimEnd()}\n`;
+    field.value = before + form;
+    field.focus();
+    const part = /[A-Z]+\b/.exec(form);
+    const from = before.length + (part ? part.index : form.length);
+    field.setSelectionRange(from, from + (part ? part[0].length : 0));
+    say("Inserted");
+  }
+
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("button[data-copy], button[data-copy-from]");
-    if (button) copy(button);
+    const button = event.target.closest("button[data-copy], button[data-copy-from], button[data-insert]");
+    if (!button) return;
+    if (button.dataset.insert) insert(button); else copy(button);
   });
 
   // A second press while the first is under way sends nothing. The button is disabled a moment later, since a disabled

@@ -10,8 +10,10 @@ from markupsafe import Markup
 
 from eventstore import EventStore, Metadata
 from service.commands.jobs.jobs import add_message, archive_job, cancel_job, retry_job, unarchive_job
+from service.domain.editor_forms import forms
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
+from service.domain.model import is_builtin
 from service.queries.jobs.job_transcript import follow_transcript, read_plan, read_transcript
 from service.queries.jobs.jobs import ReadJob
 from service.queries.jobs.organization_jobs import ListedJob, listed_job, project_of_job
@@ -81,6 +83,7 @@ async def _state(request: web.Request, viewer: Member, project: ProjectView, job
         "number": job.pull_request_number,
         "can_merge": project.code_host == "local" and job.view.pull_request_state == "open",
         "can_edit": viewer.can_edit,
+        "forms": forms() if is_builtin(job.view.model) else (),
     }
 
 

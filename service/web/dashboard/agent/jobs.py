@@ -10,8 +10,10 @@ import msgspec
 from aiohttp import web
 
 from service.commands.jobs.jobs import MAX_CONTEXT_CHARACTERS, NewJob, request_job
+from service.domain.editor_forms import forms
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS, Message
+from service.domain.model import is_builtin
 from service.queries.jobs.organization_jobs import (
     JobFilter,
     ListedJobs,
@@ -205,6 +207,7 @@ async def _new_job_page(
         values={name: values.get(name, "") for name in ("prompt", "context", "branch", "model", "draft")},
         wrong=dict(wrong or {}),
         model_name=request.app[MODEL_NAMES]["agent"],
+        forms=forms() if is_builtin(request.app[MODEL_NAMES]["agent"]) else (),
         form=values.get("form") or new_id(),
         curl=_curl(request, project, values) if project else "",
         max_prompt=MAX_PROMPT_CHARACTERS,

@@ -15,7 +15,7 @@ from service.domain.access.callers import completed_origins
 from service.domain.errors import Invalid
 from service.domain.sites import ChangeSiteAccess
 from service.domain.widget import FORMS, WidgetChange
-from service.queries.payments import payment_of, remedy_of
+from service.queries.payments import payment_of, remedy_of, settings_to_paste
 from service.queries.public_access import PublicSite, access_lines
 from service.queries.read_models import catch_up
 from service.queries.sites import get_site, list_sites, spent_on
@@ -69,6 +69,8 @@ async def update_site(runtime: Runtime, options: Options, output: Output) -> int
     before = await _the_site(runtime, options.domain)
     payment = await payment_of(runtime.models, runtime.settings.cost_bounds)
     if options.public and payment.problem:
+        if not output.as_json:
+            note(f"Add these lines to the settings, and start the service again:\n\n{settings_to_paste(payment)}\n")
         raise Invalid(f"{options.domain} stays private. {payment.problem} {remedy_of(payment)}")
     change = ChangeSiteAccess(
         now(),

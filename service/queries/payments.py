@@ -55,7 +55,36 @@ async def answering(models: Models, bounds: CostBounds, *, is_public: bool) -> A
 
 
 def remedy_of(payment: PaymentView) -> str:
-    return NEEDS_PRICE if "price" in payment.problem else NEEDS_BOUND
+    """Return all that a public site needs before a model answers there, in words."""
+    needed = [NEEDS_PRICE] if _needs_price(payment) else []
+    return " ".join([*needed, NEEDS_BOUND] if not payment.cost_bound_usd_day else needed)
+
+
+def settings_to_paste(payment: PaymentView) -> str:
+    """Return the lines of the settings file that a public site needs before a model answers there; empty for none.
+
+    A price is left to fill in: one that is too low would let the bound be passed.
+    """
+    if not payment.problem:
+        return ""
+    lines = []
+    if _needs_price(payment):
+        lines = [
+            f"[models.NAME]  # the section of {payment.model}; PRICE: US dollars, 0 if it costs nothing",
+            "input_usd_per_million_tokens = PRICE",
+            "output_usd_per_million_tokens = PRICE",
+        ]
+    if not payment.cost_bound_usd_day:
+        lines += [
+            *([""] if lines else []),
+            "[limits]",
+            "public_cost_usd_day = 5.0  # US dollars a day for each public site, for questions without a key",
+        ]
+    return "\n".join(lines)
+
+
+def _needs_price(payment: PaymentView) -> bool:
+    return "price" in payment.problem
 
 
 def payer(payment: PaymentView) -> str:

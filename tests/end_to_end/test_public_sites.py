@@ -177,6 +177,21 @@ def test_site_that_costs_money_needs_a_bound(service):
         service.environment.clear()
 
 
+def test_all_that_a_public_site_needs_is_said_at_once(service):
+    service.environment |= {"DOCSMITH_MODELS__PAID__MODEL": "openai/gpt-x", "DOCSMITH_ASSISTANT__MODEL": "paid"}
+    try:
+        refused = service.run("site", "update", "kite", "--public")
+        assert refused.returncode == 1
+        for needed in ("[models.NAME]", "input_usd_per_million_tokens = PRICE", "[limits]", "public_cost_usd_day = "):
+            assert needed in refused.stderr
+        assert "Give its price" in refused.stderr
+        assert "Set a bound" in refused.stderr
+        service.environment["DOCSMITH_LIMITS__PUBLIC_COST_USD_DAY"] = "2.5"
+        assert "[limits]" not in service.run("site", "update", "kite", "--public").stderr
+    finally:
+        service.environment.clear()
+
+
 async def test_bound_of_an_owner_holds_for_callers_with_a_key(http, tmp_path):
     settings = {
         "MODELS__SCRIPTED__INPUT_USD_PER_MILLION_TOKENS": "1",

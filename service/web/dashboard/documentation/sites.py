@@ -10,13 +10,14 @@ from service.commands.sites import request_index
 from service.domain.access.callers import completed_origins
 from service.domain.errors import ServiceError
 from service.domain.sites import ChangeSiteAccess
-from service.queries.payments import payer, payment_of
+from service.queries.payments import payer, payment_of, settings_to_paste
 from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.queries.sites import Site, list_sites_of
 from service.runtime.system import now
 from service.streams import SITES
 from service.web.api.organization.sites import open_or_close, site_of
+from service.web.dashboard.documentation.choices import CHOICES
 from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
 from service.web.http.access.people import Member, member, metadata
 from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, STORE, VIEWS
@@ -44,6 +45,7 @@ async def show_sites(request: web.Request) -> web.Response:
         request,
         viewer,
         "documentation/sites.html",
+        choices=CHOICES,
         sites=[row.view for row in shown],
         cursor=cursor,
         next_cursor=shown[-1].view.domain if len(rows) > PAGE_LENGTH else None,
@@ -149,6 +151,7 @@ async def _access_page(
         site=site.view,
         payment=payment,
         payer=payer(payment),
+        needed=settings_to_paste(payment),
         values={**now_, **({"public": ""} if values is not None else {}), **(values or {})},
         problem=str(error) if error is not None else "",
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
-from service.domain import audit, copies, erasures, organizations, sites
+from service.domain import allowed_folders, audit, copies, erasures, organizations, sites
 from service.domain.access import credentials, keys, members, people, spending, usage
 from service.domain.access import idempotency as requests
 from service.domain.hooks import deliveries, incoming, webhooks
@@ -22,6 +22,13 @@ def unchanged(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+FOLDERS: Decider[allowed_folders.FolderCommand, allowed_folders.AllowedFolders, allowed_folders.FolderEvent] = Decider(
+    "folders",
+    allowed_folders.AllowedFolders(),
+    allowed_folders.decide,
+    allowed_folders.evolve,
+    Codec(allowed_folders.FolderEvent),
+)
 ORGANIZATIONS: Decider[
     organizations.OrganizationCommand, organizations.OrganizationState, organizations.OrganizationEvent
 ] = Decider(

@@ -2,12 +2,15 @@
 
 They have no access to this machine, so what they name is bounded where the operator's own word at the terminal is not:
 
-- Servers must have addresses of the public internet (``guarded``), unless the settings allow others.
-- Folders are those below ``[network] local_folders``, never the service's own data.
+- Servers must have addresses of the public internet (``guarded``), unless the settings, or an operator who creates the
+  project, allow others.
+- Folders are those below ``[network] local_folders`` and those that an operator has allowed, never the service's own
+  data.
 - A token is entered, and kept in the vault. No variable of the service's environment can be named, or it could be sent
   anywhere. For the same reason a project that goes to another address needs its token entered again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,16 +22,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventstore import EventStore, EventStoreError, Metadata, OutcomeUnknown, Secrets, Views, load
+from service.commands.allowed_folders import allowed_folders
 from service.commands.projects import CheckedProject, CodeHosts, change_project, create_project
 from service.commands.sites import request_index
 from service.domain.errors import Conflict, Forbidden, Invalid
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject, project_not_found
 from service.domain.projects.settings import CodeHostKind, ProjectSettings, changed
-from service.domain.projects.values import domain_from
+from service.domain.projects.values import domain_from, name_from
 from service.ports.docs_source import DocsSource
 from service.ports.shared.shared_secrets import PREFIX
-from service.queries.projects import source_from
+from service.queries.projects import project_of_domain, source_from
+from service.runtime.sample import sample_folder
 from service.runtime.shares import Shares
 from service.runtime.system import new_id, now
 from service.runtime.uploads import UPLOAD, Upload
@@ -36,6 +41,7 @@ from service.streams import PROJECTS
 
 MAX_TOKEN_CHARACTERS = 4_096
 UNUSED_FOR = timedelta(days=1)
+SAMPLE, MAX_SAMPLES = "Docsmith manual", 1_000
 SLOTS, SLOTS_EACH, WAITING_EACH, WAIT_SECONDS = 6, 2, 4, 60.0
 """Projects that are created or changed at a time, whose repositories are copied: of all organizations, of one, and of
 one that wait.
@@ -63,7 +69,8 @@ class NamedContext(Struct, frozen=True):
 class NewProject(Struct, frozen=True):
     """A project as people enter it."""
 
-    name: str
+    name: str = ""
+    """Empty: made of the repository."""
     repository: str = ""
     """The URL of a git repository or a website, or a folder; empty for an upload."""
     code_host: CodeHostKind = "local"
@@ -103,7 +110,7 @@ class ProjectEdit(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class GuardedProjects:
-    """See the module. ``folders``: those that may be read."""
+    """See the module. ``folders``: those that the settings allow."""
 
     store: EventStore
     views: Views
@@ -115,30 +122,55 @@ class GuardedProjects:
     allow_private: bool
     shares: Shares = field(default_factory=_shares)
 
+    async def allowed(self) -> Sequence[str]:
+        """Return the folders that projects may be made of, with what is below them."""
+        return tuple(dict.fromkeys((*self.folders, *await allowed_folders(self.store))))
+
     async def create(
-        self, organization_id: str, new: NewProject, metadata: Metadata, *, upload: Upload | None = None
+        self,
+        organization_id: str,
+        new: NewProject,
+        metadata: Metadata,
+        *,
+        upload: Upload | None = None,
+        may_be_private: bool = False,
     ) -> CheckedProject:
-        """Create a project of an organization that exists. Raises as ``create_project``, Forbidden and Unavailable."""
+        """Create a project of an organization that exists. ``may_be_private``: an operator says that its server may
+        have a private address. Raises as ``create_project``, Forbidden and Unavailable.
+        """
         async with self.shares.slot(organization_id):
-            return await self._create(organization_id, new, metadata, upload)
+            repository, is_url = (upload.repository, False) if upload is not None else await self._checked(new)
+            if not may_be_private:
+                self._require_encrypted(new.token, repository, new.api_url)
+            guarded = is_url and not may_be_private
+            return await self._create(organization_id, new, repository, metadata, guarded=guarded)
+
+    async def create_sample(self, organization_id: str, metadata: Metadata) -> CheckedProject:
+        """Create a project of the sample documentation, by the first name that is free. Raises as ``create``."""
+        folder = str((await asyncio.to_thread(sample_folder, self.data)).resolve())
+        for number in range(1, MAX_SAMPLES + 1):
+            name = SAMPLE if number == 1 else f"{SAMPLE} {number}"
+            if await project_of_domain(self.views, domain_from(name)) is None:
+                break
+        async with self.shares.slot(organization_id):
+            return await self._create(organization_id, NewProject(name), folder, metadata, guarded=False)
 
     async def _create(
-        self, organization_id: str, new: NewProject, metadata: Metadata, upload: Upload | None
+        self, organization_id: str, new: NewProject, repository: str, metadata: Metadata, *, guarded: bool
     ) -> CheckedProject:
-        repository, is_url = (upload.repository, False) if upload is not None else self._checked(new)
-        self._require_encrypted(new.token, repository, new.api_url)
+        name = new.name or name_from(repository)
         settings = ProjectSettings(
             organization_id=organization_id,
-            name=new.name,
+            name=name,
             repository=repository,
             ref=new.ref,
             docs_folder=new.docs_folder,
-            domain=new.domain or domain_from(new.name),
+            domain=new.domain or domain_from(name),
             code_host=new.code_host,
             api_url=new.api_url,
             labels=new.labels,
             reviewers=new.reviewers,
-            guarded=is_url,
+            guarded=guarded,
             site_url=new.site_url,
         )
         async with self._kept(new.token, *(one.token for one in new.contexts)) as (token_id, *of_contexts):
@@ -226,7 +258,7 @@ class GuardedProjects:
             )
         return replace(change, repository=repository, api_url=api_url, guarded=True)
 
-    def _checked(self, new: NewProject) -> tuple[str, bool]:
+    async def _checked(self, new: NewProject) -> tuple[str, bool]:
         """Return the repository, and whether it is a URL. Raise Invalid or Forbidden."""
         text = new.repository.strip()
         if new.code_host != "local" or "://" in text:
@@ -234,21 +266,22 @@ class GuardedProjects:
             return text, True
         if new.token:
             raise Invalid("A folder needs no token. Leave it out.")
-        return str(self._folder(text)), False
+        return str(self._folder(text, await self.allowed())), False
 
-    def _folder(self, text: str) -> Path:
+    def _folder(self, text: str, allowed: Sequence[str]) -> Path:
         """Return a folder that may be read. Whether others exist is not said."""
-        if not self.folders:
+        if not allowed:
             raise Forbidden(
-                "No folder of this machine may be read. The operator names those that may in [network] local_folders.",
+                "No folder of this machine may be read. An operator allows those that may, on the page New project or "
+                "in [network] local_folders.",
                 code="folder_not_allowed",
             )
         folder, data = Path(text).resolve(), self.data.resolve()
-        roots = [Path(root).resolve() for root in self.folders]
+        roots = [Path(root).resolve() for root in allowed]
         is_inside = any(folder.is_relative_to(root) for root in roots)
         if not is_inside or folder.is_relative_to(data) or data.is_relative_to(folder):
             raise Forbidden(
-                f"The folder {text!r} may not be read. Name one below: {', '.join(self.folders)}.",
+                f"The folder {text!r} may not be read. Name one below: {', '.join(allowed)}.",
                 code="folder_not_allowed",
             )
         return folder

@@ -208,6 +208,11 @@ class Server:
         if self._parts.identity_provider is not None:
             await self._parts.identity_provider.close()
 
+    @property
+    def address(self) -> str:
+        """Return where people reach it."""
+        return self._parts.address()
+
     async def is_new(self) -> bool:
         """Return whether there is no project yet."""
         return not await list_projects(self._parts.runtime.views)

@@ -17,9 +17,10 @@ import shutil
 import stat
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct
@@ -42,6 +43,7 @@ MAX_DIRECTORY_BYTES = 32 * 1024 * 1024
 SPARE_DISK_BYTES = 256 * 1024 * 1024
 """Free space that unpacking leaves."""
 SHOWN_LEFT_OUT = 10
+MAX_SUFFIX, MAX_SUFFIXES = 20, 200
 
 METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 """Those of other methods may want much memory for their dictionaries, and are rare."""
@@ -61,6 +63,8 @@ class Unpacked(Struct, frozen=True):
     left_out: tuple[str, ...]
     """The first links and special files of the archive, which were not unpacked."""
     left_out_count: int
+    suffixes: dict[str, int]
+    """The number of files that were unpacked by the end of their name, in small letters, such as ``.pdf``."""
 
 
 class _Entry(NamedTuple):
@@ -102,7 +106,10 @@ def unpack_zip(archive: Path, folder: Path) -> Unpacked:
                 f"This is not a zip archive that can be read: {_reason(error)}. Make it again, and upload that one.",
                 code=BAD_ARCHIVE,
             ) from None
-    return Unpacked(len(entries), written, tuple(left_out[:SHOWN_LEFT_OUT]), len(left_out))
+    suffixes = Counter(PurePosixPath(one.parts[-1].lower()).suffix[:MAX_SUFFIX] for one in entries)
+    return Unpacked(
+        len(entries), written, tuple(left_out[:SHOWN_LEFT_OUT]), len(left_out), dict(suffixes.most_common(MAX_SUFFIXES))
+    )
 
 
 def _planned(zipped: zipfile.ZipFile, size: int) -> tuple[list[_Entry], list[str]]:

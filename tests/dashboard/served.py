@@ -138,6 +138,9 @@ LEAST = {
     "GET /operator/organizations": OPERATOR,
     "POST /operator/organizations": OPERATOR,
     "GET /operator/settings": OPERATOR,
+    "POST /operator/settings/folders/disallow": OPERATOR,
+    "GET /begin": OPERATOR,
+    "POST /begin": OPERATOR,
 }
 """The least that a person needs. A member's role counts in the organization of the address alone."""
 BY_LINK = {

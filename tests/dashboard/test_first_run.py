@@ -32,6 +32,8 @@ def archive():
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in DOCS.items():
             archive.writestr(f"kite-main/{name}", content)
+        for name in ("guide.pdf", "images/kite.png", "images/kite.SVG"):
+            archive.writestr(f"kite-main/{name}", b"no page")
     return made.getvalue()
 
 
@@ -53,22 +55,21 @@ def test_first_run_needs_nothing_but_a_browser(page):
     page.goto(service.cli("login")["link"])
     page.get_by_role("button", name="Sign in", exact=True).click()
 
-    assert looks_primary(page, "Create an organization")  # the only action of an empty page
-    page.get_by_role("link", name="Create an organization").click()
-    page.get_by_label("Name").fill("Acme")
-    page.get_by_role("button", name="Create the organization").click()
-
-    page.get_by_role("link", name="Create a project").click()
-    page.get_by_label("Project name", exact=True).fill("Kite guide")
+    page.get_by_role("heading", name="Begin with your documentation").wait_for()
+    page.get_by_label("Project name").fill("Kite guide")
+    page.get_by_label("Your organization").fill("Acme")
     file = {"name": "kite.zip", "mimeType": "application/zip", "buffer": archive()}
     page.get_by_label("Zip archive").set_input_files(file)
     page.get_by_role("button", name="Create the project").click()
 
     page.wait_for_url(re.compile(r"/sites/kite-guide$"))
-    page.get_by_text("The project is created.").wait_for()
+    page.get_by_text("The project is created. Not read: 1 PDF file and 2 pictures.").wait_for()
     page.get_by_text("Commit").wait_for()  # the live region has shown the pages that were read
     page.get_by_role("link", name="3", exact=True).wait_for()  # of its pages
 
+    page.get_by_role("link", name="Questions", exact=True).click()
+    assert looks_primary(page, "Open the sites")  # the only action of an empty page
+    page.go_back()
     page.get_by_role("link", name="Ask it").click()
     page.get_by_label("Your question").fill("How do I set the delay of a retry?")
     page.get_by_role("button", name="Ask", exact=True).click()
@@ -76,7 +77,13 @@ def test_first_run_needs_nothing_but_a_browser(page):
 
     page.get_by_role("link", name="This site").click()
     page.get_by_role("link", name="Give a job").click()
-    page.get_by_label("Instruction").fill('Append "Kites have a page." to index.md')
+    form = page.get_by_role("button", name='Insert: add "TEXT" to PATH')
+    form.focus()
+    page.keyboard.press("Enter")
+    field = page.get_by_label("Instruction")
+    assert field.input_value() == 'add "TEXT" to PATH'
+    page.keyboard.type("Kites have a page.")  # over the part that was selected
+    field.fill(field.input_value().replace("PATH", "index.md"))
     page.get_by_role("button", name="Create the job").click()
 
     page.get_by_text("Ready for review").first.wait_for()

@@ -1,7 +1,7 @@
 """Values of a project's settings, each in its one form."""
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from service.domain.errors import Invalid
 
@@ -21,6 +21,17 @@ def checked_domain(domain: str) -> str:
 def domain_from(name: str) -> str:
     """Return a domain for a project of this name."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:100].strip("-.") or "docs"
+
+
+def name_from(repository: str) -> str:
+    """Return a name for a project of this repository: that of its last part, or of the host of an address without."""
+    parts = urlsplit(repository)
+    last = unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.hostname or ""
+    return _PACKED.sub("", last).strip()[:100] or "Documentation"
+
+
+_PACKED = re.compile(r"(?:[-_](?:main|master))?(?:\.(?:git|zip))?$", re.IGNORECASE)
+"""What code hosts add to the name of a repository."""
 
 
 def checked_repository(repository: str) -> str:

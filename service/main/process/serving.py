@@ -23,15 +23,23 @@ from service.runtime.settings.settings_shown import SettingsReader
 
 log = structlog.get_logger()
 
-SIGN_IN = f"""
+SIGN_IN = f"""\
 Sign in with this link, once, within {LINK_MINUTES} minutes (docsmith login prints another):
 
   {{link}}
 """
 
+SIGN_IN_BY_COMMAND = f"""\
+This prints a link that signs you in there, once, within {LINK_MINUTES} minutes:
+
+  docsmith login --data {{data}}
+"""
+
 FIRST_STEPS = """
 Docsmith serves {url}, with its data in {data} ({models}).
-There is no project yet. To make the first one, sign in, or in another terminal:
+There is no documentation yet. Add it in a browser: an upload, a folder, a git address, a website, or a sample.
+{sign_in}
+To do it in another terminal instead:
 
   docsmith organization create --name NAME --data {data}
   docsmith project create --name NAME --repository URL_OR_FOLDER --domain SITE --data {data}
@@ -81,9 +89,7 @@ async def serve(data: Path, settings: Settings, reread: SettingsReader, *, drill
             if is_first:
                 print(f"listening on {server.url}", flush=True)  # noqa: T201  (the line that scripts wait for)
             server.announced.set()
-            await _greet(server, data)
-            if is_first and sys.stderr.isatty():
-                await _offer_sign_in(server)
+            await _greet(server, data, await _first_link(server) if is_first and sys.stderr.isatty() else None)
             is_first = False
             supervisor.ready(f"listening on {server.url}")
             async with background(
@@ -152,8 +158,8 @@ async def _give_back_memory() -> None:
         await asyncio.sleep(memory.SECONDS)
 
 
-async def _greet(server: Server, data: Path) -> None:
-    """One line in the log; the first time also what to do first, for people."""
+async def _greet(server: Server, data: Path, link: str | None) -> None:
+    """Write one line in the log; the first time also what to do first, for people, with the link that signs in."""
     log.info("serving", address=server.url, data=str(data), models=server.models.describe())
     if server.is_drill:
         sites = (
@@ -164,20 +170,22 @@ async def _greet(server: Server, data: Path) -> None:
         sys.stderr.write(DRILL.format(data=data, url=server.url, sites=sites))
         sys.stderr.flush()
     elif await server.is_new():
-        sys.stderr.write(FIRST_STEPS.format(url=server.url, data=data, models=server.models.describe()))
+        sign_in = SIGN_IN_BY_COMMAND.format(data=data) if link is None else SIGN_IN.format(link=link)
+        steps = FIRST_STEPS.format(url=server.address, data=data, models=server.models.describe(), sign_in=sign_in)
+        sys.stderr.write(steps)
+        sys.stderr.flush()
+    elif link is not None:
+        sys.stderr.write("\n" + SIGN_IN.format(link=link))
         sys.stderr.flush()
 
 
-async def _offer_sign_in(server: Server) -> None:
-    """Print a sign-in link until someone has signed in: on a terminal only, since elsewhere it would stay in a log."""
+async def _first_link(server: Server) -> str | None:
+    """Return a sign-in link until someone has signed in. Only for a terminal: elsewhere it would stay in a log."""
     try:
-        link = await server.first_link()
+        return await server.first_link()
     except (ServiceError, EventStoreError) as error:
         log.warning("no sign-in link: run docsmith login", reason=str(error))
-        return
-    if link is not None:
-        sys.stderr.write(SIGN_IN.format(link=link))
-        sys.stderr.flush()
+        return None
 
 
 async def _reload_when(

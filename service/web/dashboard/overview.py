@@ -9,13 +9,14 @@ from msgspec import Struct
 from eventstore import Views
 from service.queries.access.keys import keys_that_expire
 from service.queries.jobs.organization_jobs import JobFilter, ListedJob, count_organization_jobs, list_organization_jobs
-from service.queries.organizations import get_organization
+from service.queries.organizations import get_organization, list_organizations
 from service.queries.overview import last_week, read_overview
 from service.queries.read_models import wait_for_head
 from service.queries.readers.gaps import count_unanswered
 from service.queries.sites import list_organization_sites
 from service.runtime.system import now
 from service.views.overview import MAX_COUNTED
+from service.web.dashboard.documentation.choices import CHOICES
 from service.web.dashboard.operators.health import Condition, read_condition
 from service.web.dashboard.page import dashboard_page, record_read
 from service.web.http.access.people import SignedIn, member, signed_in
@@ -43,6 +44,8 @@ class Place(Struct, frozen=True):
 async def show_dashboard(request: web.Request) -> web.Response:
     """Go on to the organization where there is one, else let the person choose."""
     person = await signed_in(request)
+    if person.is_operator and not person.roles and not await list_organizations(request.app[VIEWS]):
+        raise web.HTTPSeeOther(f"{way_up(request)}begin")
     if len(person.roles) == 1 and "all" not in request.query:
         raise web.HTTPSeeOther(f"{way_up(request)}dashboard/{next(iter(person.roles))}")
     places = await _places(request.app[VIEWS], person)
@@ -64,6 +67,7 @@ async def show_overview(request: web.Request) -> web.Response:
         request,
         viewer,
         "overview.html",
+        choices=CHOICES,
         overview=await read_overview(views, organization_id, sites, now()),
         most=MAX_COUNTED,
         needing=needing[:SHOWN_JOBS],

@@ -2,9 +2,10 @@
 
 from aiohttp import web
 
+from service.queries.organizations import list_organizations
 from service.web.http.access.access import PUBLIC_SITES
 from service.web.http.access.people import known_person
-from service.web.http.app_keys import READINESS
+from service.web.http.app_keys import READINESS, VIEWS
 from service.web.pages.assets import find_asset
 from service.web.pages.html import SECURITY_HEADERS, html_page
 
@@ -25,6 +26,7 @@ async def show_start(request: web.Request) -> web.Response:
         domains=domains[:MAX_SITES],
         left_out=max(0, len(domains) - MAX_SITES),
         person=known_person(request),
+        is_new=not domains and not await list_organizations(request.app[VIEWS]),
     )
 
 

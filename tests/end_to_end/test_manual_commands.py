@@ -65,8 +65,8 @@ class Shell:
             line = line.replace(place, str(self._folder / place[1:]))
         line = line.replace("https://github.com", "https://127.0.0.1:9")
         if self._service.url:
-            line = line.replace("http://127.0.0.1:8080", self._service.url).replace(
-                "127.0.0.1:8080", self._service.url[7:]
+            line = line.replace("http://localhost:8080", self._service.url).replace(
+                "localhost:8080", self._service.url[7:]
             )
         words = shlex.split(line)
         if words[0] == "export":

@@ -428,7 +428,7 @@ def test_client_needs_only_the_standard_library():
 def test_programs_of_the_manual_run(service, tmp_path):
     text = (CLIENT.parent.parent / "manual" / "clients.md").read_text(encoding="utf-8")
     names = {
-        "http://127.0.0.1:8080": service.url,
+        "http://localhost:8080": service.url,
         "ADMIN_KEY": service.admin_key,
         "ASSISTANT_KEY": service.assistant_key,
         "PROJECT_ID": service.project_id,

@@ -12,6 +12,9 @@ from tests.service_process import service_in
 OPENED = {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
 
 
+ONLY_HERE = "works on this machine only"
+
+
 def by_number(url: str) -> str:
     """The same service by the number of the machine."""
     return f"http://127.0.0.1:{urlsplit(url).port}"
@@ -38,6 +41,20 @@ def test_programs_are_not_led_away(service):
     assert ask_page(service.url + "/manual", None, OPENED).status == 200
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Via", "Forwarded", "X-Real-IP"])
+def test_readers_behind_a_proxy_are_not_led_away(service, header):
+    """A proxy may name this machine by its number."""
+    assert ask_page(by_number(service.url) + "/manual", None, {**OPENED, header: "198.51.100.7"}).status == 200
+
+
+def test_readers_behind_a_proxy_that_says_nothing_are_not_led_away(service):
+    place = urlsplit(by_number(service.url))
+    head = "\r\n".join(f"{name}: {value}" for name, value in {**OPENED, "Host": place.netloc}.items())
+    with socket.create_connection((place.hostname, place.port), timeout=60) as asked:
+        asked.sendall(f"GET /manual HTTP/1.0\r\n{head}\r\n\r\n".encode())
+        assert b" 200 " in asked.makefile("rb").readline()
+
+
 async def test_session_by_number_goes_on(service, people):
     """It began before the name was the one, or by a program."""
     new = {"email": "by-number@example.com", "organization_id": service.organization_id, "role": "viewer"}
@@ -57,6 +74,7 @@ async def test_dashboard_leads_to_pull_requests_by_the_name_it_is_opened_by(serv
     found = re.search(r'href="([^"]*/hosted/[^"]+)"', text)
     assert found is not None
     assert found[1] == "../../../" + urlsplit(job["prLink"]).path.lstrip("/")
+    assert ONLY_HERE in await (await editor.get(urlsplit(job["prLink"]).path)).text()
     assert f'href="{service.url}' not in text
 
 
@@ -79,9 +97,6 @@ def test_localhost_of_another_program_is_not_the_name(tmp_path):
         service.start("--port", str(port))
         assert service.url == f"http://127.0.0.1:{port}"
         assert service.cli("login")["link"].startswith(f"{service.url}/sign-in#")
-
-
-ONLY_HERE = "works on this machine only"
 
 
 async def test_links_for_others_are_warned_about_without_a_public_address(service, owner, operator):

@@ -54,6 +54,8 @@ class Place(Struct, frozen=True):
     root: str
     actions: str
     name: str
+    is_only_here: bool = False
+    """Whether its address leads nowhere on other machines."""
 
 
 class Rights(Struct, frozen=True):
@@ -99,6 +101,7 @@ def make_page(
         root=place.root,
         actions=place.actions,
         name=place.name,
+        is_only_here=place.is_only_here,
         page=page,
         pull_request=page.pull_request,
         body=page.body[:MAX_BODY],

@@ -21,6 +21,7 @@ from aiohttp import web
 from service.commands.audit import record_page_read
 from service.commands.jobs.pull_requests import Verb
 from service.commands.jobs.reviews import comment_on_page
+from service.domain.access.names import is_only_here
 from service.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from service.domain.jobs.comments import CommentSource
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
@@ -32,6 +33,7 @@ from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
 from service.runtime.system import new_id, now
 from service.views.jobs.job_steps import JobSteps
 from service.views.jobs.job_transcript import PageComment
+from service.web.http.access.hosts import service_address
 from service.web.http.access.people import known_person, metadata
 from service.web.http.app_keys import COUNT_BOUND, STORE, VIEWS
 from service.web.http.connections.limits import metered_for_person
@@ -355,7 +357,8 @@ async def _record_read(request: web.Request, rights: Rights, number: int) -> Non
 
 def _place(request: web.Request, actions: str) -> Place:
     parts = request.match_info
-    return Place(way_up(request), actions, f"{int(parts['number'])}-{parts['token']}")
+    name = f"{int(parts['number'])}-{parts['token']}"
+    return Place(way_up(request), actions, name, is_only_here(service_address(request)))
 
 
 async def _made(

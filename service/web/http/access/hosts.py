@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 
-from service.domain.access.names import HTTPS_REQUIRED, Names, is_local, name_of
+from service.domain.access.names import HTTPS_REQUIRED, Names, is_local, is_only_here, name_of
 from service.domain.errors import Forbidden
 from service.web.http.routes import FOR_BROWSERS
 
@@ -24,6 +24,8 @@ NOT_PAGES = (
     *FOR_BROWSERS,
 )  # fmt: skip
 """Beginnings of the paths that answer whatever the ``Host``."""
+OF_PROXIES = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
+"""Headers that a proxy adds, and no browser. One that adds none of them asks by HTTP/1.0, as nginx does by itself."""
 UNKNOWN_HOST = (
     "This service is not known by that name. Open it by the address in server.public_url, or set that to the address "
     "that you use."
@@ -44,8 +46,15 @@ def service_address(request: web.Request) -> str:
 def elsewhere(request: web.Request) -> str | None:
     """Return where a browser that opens a page by another name of this machine finds it by the one for which it keeps
     the session; None where it is there already, and for programs, which are not led away.
+
+    A proxy may send its own name for us as the ``Host``: whoever comes through one is elsewhere, and stays.
     """
     if request.method != "GET" or request.headers.get("Sec-Fetch-Dest") != "document" or not is_page(request):
+        return None
+    if request.version < HttpVersion11 or any(name in request.headers for name in OF_PROXIES):
+        return None
+    names = request.app.get(NAMES)
+    if names is None or (names.public_url and not is_only_here(names.public_url)):
         return None
     host = _by_one_name(request, request.headers.get(hdrs.HOST, ""))
     return None if host is None else f"{request.scheme}://{host}{request.rel_url.raw_path_qs}"

@@ -115,6 +115,9 @@ SENT = {
     "job refused": Sent(
         f"{BELOW}/jobs/new", {"Instruction": " ", "Branch": "no such..branch"}, "Create the job", "Write what the agent"
     ),
+    "project refused": Sent(
+        f"{BELOW}/projects/new?from=git", {"Repository": "https://127.0.0.1:1/x.git"}, "Create the project", ""
+    ),
     "webhook refused": Sent(f"{BELOW}/webhooks/new", {"Address": "http://127.0.0.1/"}, "Create the webhook", ""),
 }
 

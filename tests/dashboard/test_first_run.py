@@ -77,7 +77,7 @@ def test_first_run_needs_nothing_but_a_browser(page):
 
     page.get_by_role("link", name="This site").click()
     page.get_by_role("link", name="Give a job").click()
-    form = page.get_by_role("button", name='Insert: add "TEXT" to PATH')
+    form = page.get_by_role("button", name='Insert add "TEXT" to PATH')
     form.focus()
     page.keyboard.press("Enter")
     field = page.get_by_label("Instruction")

@@ -16,11 +16,11 @@ from service.queries.readers.gaps import count_unanswered
 from service.queries.sites import list_organization_sites
 from service.runtime.system import now
 from service.views.overview import MAX_COUNTED
-from service.web.dashboard.documentation.choices import CHOICES
+from service.web.dashboard.documentation.choices import offered
 from service.web.dashboard.operators.health import Condition, read_condition
 from service.web.dashboard.page import dashboard_page, record_read
 from service.web.http.access.people import SignedIn, member, signed_in
-from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.app_keys import GUARDED_PROJECTS, STORE, VIEWS
 from service.web.pages.html import way_up
 
 SHOWN_JOBS, SHOWN_SITES, SHOWN_KEYS = 5, 20, 5
@@ -67,7 +67,7 @@ async def show_overview(request: web.Request) -> web.Response:
         request,
         viewer,
         "overview.html",
-        choices=CHOICES,
+        choices=offered(await request.app[GUARDED_PROJECTS].allowed(), may_allow=viewer.person.is_operator),
         overview=await read_overview(views, organization_id, sites, now()),
         most=MAX_COUNTED,
         needing=needing[:SHOWN_JOBS],

@@ -1,6 +1,6 @@
 """The places where documentation may be, as the pages that create a project offer them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -23,3 +23,8 @@ CHOICES: Mapping[Kind, Choice] = {
     "website": Choice("Website", "A live site. Readers can ask; the agent cannot change it."),
     "sample": Choice("Sample", "The manual of Docsmith, to try everything on. Pull requests are opened here."),
 }
+
+
+def offered(folders: Sequence[str], *, may_allow: bool) -> Mapping[Kind, Choice]:
+    """Return the places to choose from: folders only where some are allowed, or the person may allow them."""
+    return CHOICES if folders or may_allow else {kind: one for kind, one in CHOICES.items() if kind != "folder"}

@@ -23,7 +23,7 @@ from service.runtime.uploads import UPLOAD, Upload
 from service.runtime.zip_files import MAX_ARCHIVE_BYTES
 from service.views.projects import ContextView, ProjectView
 from service.web.api.organization.sites import site_of
-from service.web.dashboard.documentation.choices import CHOICES, Kind
+from service.web.dashboard.documentation.choices import Kind, offered
 from service.web.dashboard.documentation.unread import READ, unread_files
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.access.people import PEOPLE_DIRECTORY, Member, SignedIn, member, metadata, operator, settle
@@ -253,9 +253,7 @@ async def _new_page(
 ) -> web.Response:
     folders = await request.app[GUARDED_PROJECTS].allowed()
     may_allow = owner.person.is_operator
-    shown = {
-        name: choice for name, choice in CHOICES.items() if name != "folder" or folders or may_allow or kind == "folder"
-    }
+    shown = offered(folders, may_allow=may_allow or kind == "folder")
     first = {"id": owner.organization_id or new_id(), "organization": FIRST_ORGANIZATION}
     return dashboard_page(
         request,

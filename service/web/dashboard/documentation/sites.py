@@ -17,10 +17,10 @@ from service.queries.sites import Site, list_sites_of
 from service.runtime.system import now
 from service.streams import SITES
 from service.web.api.organization.sites import open_or_close, site_of
-from service.web.dashboard.documentation.choices import CHOICES
+from service.web.dashboard.documentation.choices import offered
 from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
 from service.web.http.access.people import Member, member, metadata
-from service.web.http.app_keys import COST_BOUNDS, INDEXING, MODELS, STORE, VIEWS
+from service.web.http.app_keys import COST_BOUNDS, GUARDED_PROJECTS, INDEXING, MODELS, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.problems import status_of
 from service.web.pages.rendering import rendered
@@ -45,7 +45,7 @@ async def show_sites(request: web.Request) -> web.Response:
         request,
         viewer,
         "documentation/sites.html",
-        choices=CHOICES,
+        choices=offered(await request.app[GUARDED_PROJECTS].allowed(), may_allow=viewer.person.is_operator),
         sites=[row.view for row in shown],
         cursor=cursor,
         next_cursor=shown[-1].view.domain if len(rows) > PAGE_LENGTH else None,

@@ -19,7 +19,7 @@ class Form(Struct, frozen=True):
     text: str
     """Without what may be left out."""
     more: str
-    """What may be added to it; empty for nothing."""
+    """Words that may be added to it; empty for none."""
 
 
 def forms() -> tuple[Form, ...]:

@@ -20,10 +20,10 @@ SignInMethod = Literal["link", "passkey", "oidc", "proxy"]
 
 LINK_MINUTES = 15
 LINK_LIFETIME = timedelta(minutes=LINK_MINUTES)
-"""Of a link that someone makes to sign in at once."""
+"""The lifetime of a link that someone makes to sign in at once."""
 INVITATION_DAYS = 7
 INVITATION_LIFETIME = timedelta(days=INVITATION_DAYS)
-"""Of a link that is sent to somebody else."""
+"""The lifetime of a link that is sent to somebody else."""
 SESSION_LIFETIME = timedelta(days=30)
 """However much it is used."""
 SESSION_IDLE = timedelta(hours=12)

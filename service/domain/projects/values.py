@@ -31,7 +31,7 @@ def name_from(repository: str) -> str:
 
 
 _PACKED = re.compile(r"(?:[-_](?:main|master))?(?:\.(?:git|zip))?$", re.IGNORECASE)
-"""What code hosts add to the name of a repository."""
+"""The ends that code hosts add to the name of a repository."""
 
 
 def checked_repository(repository: str) -> str:

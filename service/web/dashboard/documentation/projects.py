@@ -60,7 +60,7 @@ class ContextRow(Struct, frozen=True):
 
 
 class Owner(Struct, frozen=True):
-    """Who creates a project, and where."""
+    """The person who creates a project, and the organization in which."""
 
     viewer: Member | SignedIn
     organization_id: str

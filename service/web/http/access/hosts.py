@@ -47,7 +47,7 @@ def elsewhere(request: web.Request) -> str | None:
     """Return where a browser that opens a page by another name of this machine finds it by the one for which it keeps
     the session; None where it is there already, and for programs, which are not led away.
 
-    A proxy may send its own name for us as the ``Host``: whoever comes through one is elsewhere, and stays.
+    A proxy may send its own name for us as the ``Host``: its readers are on other machines, and stay.
     """
     if request.method != "GET" or request.headers.get("Sec-Fetch-Dest") != "document" or not is_page(request):
         return None
@@ -63,7 +63,7 @@ def elsewhere(request: web.Request) -> str | None:
 def _by_one_name(request: web.Request, host: str) -> str | None:
     """Return a host of this machine with its one name, and the same port; None for others, and where it has that."""
     name = name_of(host)
-    if name is None or not is_local(name) or NAMES not in request.app:
+    if name is None or not is_local(name) or LOCAL_ADDRESS not in request.app:
         return None
     one = request.app[NAMES].here(urlsplit(request.app[LOCAL_ADDRESS]()).hostname or "")
     return None if name == one or not is_local(one) else one + host[len(name) :]

@@ -21,7 +21,7 @@ def by_number(url: str) -> str:
 
 
 def test_links_say_the_name_that_is_listened_on(service, people):
-    job = service.cli("job", "create", 'Append "One name." to index.md', "--watch")
+    job = service.cli("job", "create", 'Append "One name." to index.md', "--project", service.project_id, "--watch")
     there = ("--organization", service.organization_id)
     invited = service.cli("person", "add", "one-name@example.com", "--role", "viewer", *there)
     assert urlsplit(service.url).hostname == "localhost"
@@ -68,7 +68,9 @@ async def test_session_by_number_goes_on(service, people):
 
 
 async def test_dashboard_leads_to_pull_requests_by_the_name_it_is_opened_by(service, people, editor):
-    job = service.cli("job", "create", 'Append "Relative links." to index.md', "--watch")
+    job = service.cli(
+        "job", "create", 'Append "Relative links." to index.md', "--project", service.project_id, "--watch"
+    )
     path = f"/dashboard/{service.organization_id}/jobs/{job['id']}"
     text = await (await editor.get(path)).text()
     found = re.search(r'href="([^"]*/hosted/[^"]+)"', text)

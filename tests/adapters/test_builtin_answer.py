@@ -161,7 +161,8 @@ def test_a_name_that_no_passage_has_speaks_against_an_answer():
     asked = "How do I choose and upload a file to Snowflake?"
     assert not answer(asked, upload, other).startswith("[0]")
     said = extract(Grounding(asked, (upload, other), (QueryWord("Snowflake", 0.0, is_name=True),)))
-    assert said == "[0] No page of this documentation has “Snowflake”."
+    assert said.startswith("[0] The documentation does not say")
+    assert said.endswith(" No page of this documentation has “Snowflake”.")
 
 
 @pytest.mark.parametrize(("lines", "is_quoted"), [(60, True), (61, False)])
@@ -235,7 +236,9 @@ def test_question_with_a_word_that_no_page_has_gets_the_nearest_passages():
 def test_invented_name_is_said_to_be_on_no_page():
     words = (QueryWord("deploy", 0.5), QueryWord("turbo", 0.0), QueryWord("--turbo-mode", 0.0, is_name=True))
     found = extraction.extract(Grounding("How do I deploy with --turbo-mode?", PASSAGES, words))
-    assert found == extraction.Extracted("[0] No page of this documentation has “--turbo-mode”.")
+    assert not found.is_unsure
+    assert found.text.startswith("[0] The documentation does not say")
+    assert found.text.endswith(" No page of this documentation has “--turbo-mode”.")
 
 
 def test_words_of_the_site_stand_for_those_of_the_question():

@@ -26,8 +26,8 @@ FOLLOWED_ROOM = 1_200
 MAX_PASSAGES = 4
 NEAREST, NEXT_NEAREST_ROOM = 2, 1_000
 """Passages that are shown where none surely answers, and characters of the second one."""
-MIN_PART = 0.5
-"""Part of the best passage's score; passages below it are not quoted."""
+MIN_PART, MIN_PART_OF_DEFINITION = 0.5, 0.75
+"""Part of the best passage's score; passages below it are not quoted. One definition is enough."""
 MAX_CODE_LINES = 60
 """Code is quoted whole, or not at all: half of it would be copied and run."""
 GOOD_PIECE = 0.7
@@ -56,7 +56,7 @@ def choose(apart: Sequence[Apart], wanted: Wanted) -> list[Quote]:
     ranked = sorted(apart, key=lambda one: (-one.score, one.passage.number))
     if not ranked or ranked[0].score <= 0:
         return []
-    picked = _sides(ranked, wanted) or _best(ranked)
+    picked = _sides(ranked, wanted) or _best(ranked, wanted)
     left = WHOLE_ROOM
     quotes: list[Quote] = []
     for rank, one in enumerate(picked):
@@ -92,8 +92,9 @@ def _only_leads(quote: Quote) -> bool:
     return all(quote.apart.pieces[at].leads for at in quote.chosen)
 
 
-def _best(ranked: Sequence[Apart]) -> list[Apart]:
-    return [one for one in ranked[:MAX_PASSAGES] if one.score >= MIN_PART * ranked[0].score]
+def _best(ranked: Sequence[Apart], wanted: Wanted) -> list[Apart]:
+    part = MIN_PART_OF_DEFINITION if wanted.definition else MIN_PART
+    return [one for one in ranked[:MAX_PASSAGES] if one.score >= part * ranked[0].score]
 
 
 def _sides(ranked: Sequence[Apart], wanted: Wanted) -> list[Apart]:

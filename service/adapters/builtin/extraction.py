@@ -56,7 +56,8 @@ def _extract(grounding: Grounding) -> Extracted:
     verdict = judge(asked, quotes, apart)
     missing = "" if is_another else _missing(asked, replies)
     if verdict is Verdict.NOT_DOCUMENTED:
-        return Extracted(f"[0] {missing or replies.nothing}{in_another}")
+        said = " ".join(filter(None, [replies.nothing, missing]))
+        return Extracted(f"[0] {said}{in_another}")
     if verdict is Verdict.UNSURE:
         quotes = nearest(apart, asked)
     untranslated = {quote.apart.passage.other_language for quote in quotes} - {"", language}

@@ -46,7 +46,9 @@ from service.domain.jobs.decider import (
     PullRequestUpdated,
     RoundStarted,
 )
-from service.queries.jobs.jobs import events_of, find_job, jobs_with_id_part, list_jobs, pull_request_of_job, slots_of
+from service.queries.jobs.jobs import events_of, find_job, jobs_with_id_part, pull_request_of_job, slots_of
+from service.queries.jobs.organization_jobs import list_all_jobs
+from service.queries.projects import list_projects
 from service.queries.read_models import catch_up
 from service.runtime.system import cli_actor, now
 from service.views.jobs.jobs import JobView
@@ -76,7 +78,7 @@ job = Group("job")
 organization_of_jobs = click.option(
     "--organization",
     metavar="ID",
-    help="the organization of the job; needed for a part of an id when there are several",
+    help="the organization of the job, where jobs of several have a part of an id",
 )
 
 
@@ -197,36 +199,39 @@ async def watch(runtime: Runtime, options: Options, output: Output) -> int:
 
 @job.command(
     "list",
-    does="list jobs, the newest first",
+    does="list jobs of all projects, the newest first",
     examples=["job list", "job list --project guide --status failed --limit 50", "job list --archived --json"],
 )
-@click.option("--project", metavar="ID_OR_SITE", help="the project; needed only when there are several")
+@click.option("--project", metavar="ID_OR_SITE", help="only those of this project")
 @click.option("--status", type=Choice(("active", "completed", "failed")), help="only those")
 @click.option("--archived", is_flag=True, help="the archived ones, too")
 @click.option("--limit", type=COUNT, default=20, metavar="N", help="how many at most (default: 20)")
 async def show_list(runtime: Runtime, options: Options, output: Output) -> int:
-    project = await the_project(runtime, options.project)
-    found = await list_jobs(
+    project = await the_project(runtime, options.project) if options.project is not None else None
+    found = await list_all_jobs(
         runtime.views,
-        project.id,
+        None if project is None else project.id,
         slots_of(runtime.settings.agent),
         limit=options.limit,
         status=options.status,
         archived=options.archived,
     )
+    names = {one.id: one.domain for one in await list_projects(runtime.views)}
     shown = [
         (
             short_id(job.id),
+            one_line(names.get(listed.project_id, listed.project_id), 40),
             _status(job),
             job.outcome or "",
             job.created_at[:16].replace("T", " "),
             one_line(job.title, 60),
             job.pr_link or "",
         )
-        for job in found.jobs
+        for listed in found.jobs
+        for job in (listed.job,)
     ]
-    head = ("ID", "STATUS", "OUTCOME", "CREATED (UTC)", "TITLE", "PULL REQUEST")
-    output.result(found, table(head, shown) if shown else "No jobs found.")
+    head = ("ID", "SITE", "STATUS", "OUTCOME", "CREATED (UTC)", "TITLE", "PULL REQUEST")
+    output.result(found.view, table(head, shown) if shown else "No jobs found.")
     return DONE
 
 
@@ -335,7 +340,7 @@ async def unarchive(runtime: Runtime, options: Options, output: Output) -> int:
 
 
 async def the_job(runtime: Runtime, named: str, organization: str | None) -> JobView:
-    """Return the job with this id, else the only one of the organization whose id has these characters.
+    """Return the job with this id, else the only one whose id has these characters, of an organization if named.
 
     Raises:
         NotFound: no job has them.
@@ -345,7 +350,7 @@ async def the_job(runtime: Runtime, named: str, organization: str | None) -> Job
         return job
     if len(named) < MIN_ID_PART:
         raise Invalid(f"A part of a job's id has at least {MIN_ID_PART} characters: {named!r}; see: docsmith job list")
-    organization_id = await the_organization(runtime, organization)
+    organization_id = None if organization is None else await the_organization(runtime, organization)
     found = await jobs_with_id_part(runtime.views, organization_id, named.lower(), limit=MAX_CANDIDATES + 1)
     if not found:
         raise NotFound(f"Job not found: {named}. See: docsmith job list")

@@ -275,11 +275,20 @@ def test_a_job_is_known_by_a_part_of_its_id(tmp_path):
     def shown(part, *options, status=0):
         return service.cli("job", "show", part, *options, status=status)
 
-    assert f"\n{first[-8:]}  active" in service.run("job", "list", "--project", "ours").stdout
+    listed = service.run("job", "list", "--project", "ours").stdout
+    assert f"\n{first[-8:]}  ours  active" in listed
+    assert other[-8:] not in listed
+    listed = service.run("job", "list").stdout
+    assert f"\n{first[-8:]}  ours    active" in listed
+    assert f"\n{other[-8:]}  theirs  active" in listed
+    found = service.cli("job", "list", "--limit", "1")
+    assert [job["id"] for job in found["jobs"]] == [other]
+    assert found["jobs"][0]["projectId"] != service.cli("job", "list", "--project", "ours")["jobs"][0]["projectId"]
+    assert found["nextCursor"] == other
     assert shown(first)["id"] == first
     assert shown(first[-8:], "--organization", ours)["id"] == first
     assert shown(other[-8:].upper(), "--organization", theirs)["id"] == other
-    assert "several organizations" in shown(first[-8:], status=1)["detail"]
+    assert shown(first[-8:])["id"] == first
     assert shown(other[-8:], "--organization", ours, status=1)["code"] == "not_found"
     assert "at least 4 characters" in shown("0", "--organization", ours, status=1)["detail"]
     several = shown(first[:6], "--organization", ours, status=1)["detail"]

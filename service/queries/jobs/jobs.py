@@ -55,10 +55,13 @@ async def find_job(views: Views, job_id: str, slots: JobSlots) -> JobView | None
     return await _view(views, row, slots) if row else None
 
 
-async def jobs_with_id_part(views: Views, organization_id: str, part: str, *, limit: int) -> list[str]:
-    """Return the ids of an organization's jobs with these characters anywhere in their id, the newest first."""
+async def jobs_with_id_part(views: Views, organization_id: str | None, part: str, *, limit: int) -> list[str]:
+    """Return the ids of jobs with these characters anywhere in their id, the newest first; without an organization
+    those of all.
+    """
     rows = await views.query(
-        "SELECT id FROM jobs WHERE organization_id = ? AND instr(id, ?) > 0 ORDER BY id DESC LIMIT ?",
+        "SELECT id FROM jobs WHERE organization_id = coalesce(?, organization_id) AND instr(id, ?) > 0"
+        " ORDER BY id DESC LIMIT ?",
         (organization_id, part, limit),
     )
     return [row[0] for row in rows]
@@ -82,7 +85,7 @@ async def list_jobs(
 
 async def job_rows(
     views: Views,
-    project_id: str,
+    project_id: str | None,
     *,
     limit: int,
     before: str | None = None,
@@ -90,8 +93,11 @@ async def job_rows(
     status: JobStatus | None = None,
     archived: bool = False,
 ) -> list[sqlite3.Row]:
-    """For the lists of this package."""
-    where, values = ["project_id = ?"], [project_id]
+    """Return rows for the lists of this package; without a project those of all."""
+    where, values = ["true"], []
+    if project_id is not None:
+        where.append("project_id = ?")
+        values.append(project_id)
     if before is not None:
         where.append("id < ?")
         values.append(before)

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from eventstore import EventStore, Views
-from service.domain.jobs.decider import job_not_found
+from service.domain.jobs.decider import JobStatus, job_not_found
 from service.domain.texts.times import timestamp
-from service.queries.jobs.jobs import JobSlots, job_view, queue_position
+from service.queries.jobs.jobs import JobSlots, job_rows, job_view, queue_position
 from service.queries.read_models import wait_for_head
 from service.streams import JOBS
 from service.views.jobs.jobs import JobState, JobView, ListedJobView, OrganizationJobList
@@ -93,6 +93,22 @@ async def list_organization_jobs(
     )
     listed = [listed_job(row) for row in rows[:limit]]
     return ListedJobs(listed, listed[-1].job.id if len(rows) > limit else None)
+
+
+async def list_all_jobs(
+    views: Views,
+    project_id: str | None,
+    slots: JobSlots,
+    *,
+    limit: int,
+    status: JobStatus | None = None,
+    archived: bool = False,
+) -> ListedJobs:
+    """Return the jobs of a project, or of all organizations, the newest first; archived ones too on request."""
+    rows = await job_rows(views, project_id, limit=limit + 1, status=status, archived=archived)
+    listed = [listed_job(row) for row in rows[:limit]]
+    found = ListedJobs(listed, listed[-1].job.id if len(rows) > limit else None)
+    return await with_queue_positions(views, found, slots)
 
 
 async def with_queue_positions(views: Views, listed: ListedJobs, slots: JobSlots) -> ListedJobs:

@@ -23,7 +23,7 @@ from service.commands.jobs.jobs import (
     retry_job,
     unarchive_job,
 )
-from service.commands.jobs.pull_requests import Verb, record_closed, require_hosted
+from service.commands.jobs.pull_requests import Verb, record_closed, require_hosted, require_still
 from service.domain.editor_forms import FORMS
 from service.domain.errors import Invalid, NotFound
 from service.domain.jobs.decider import (
@@ -46,7 +46,14 @@ from service.domain.jobs.decider import (
     PullRequestUpdated,
     RoundStarted,
 )
-from service.queries.jobs.jobs import events_of, find_job, jobs_with_id_part, pull_request_of_job, slots_of
+from service.queries.jobs.jobs import (
+    events_of,
+    find_job,
+    job_changing_pull_request,
+    jobs_with_id_part,
+    pull_request_of_job,
+    slots_of,
+)
 from service.queries.jobs.organization_jobs import list_all_jobs
 from service.queries.projects import list_projects
 from service.queries.read_models import catch_up
@@ -307,6 +314,8 @@ async def _act(runtime: Runtime, options: Options, output: Output, verb: Verb, d
     job = await the_job(runtime, options.id, options.organization)
     project_id, number = await pull_request_of_job(runtime.views, job.id)
     number = require_hosted(await the_project(runtime, project_id), number)
+    if verb == "merge":
+        require_still(await job_changing_pull_request(runtime.views, project_id, number))
     act, at = runtime.hosted.merge if verb == "merge" else runtime.hosted.close, now()
     page = await act(project_id, number, await runtime.hosted.token(project_id, number), now=at)
     await record_closed(runtime.store, runtime.views, project_id, page, at, Metadata(actor=cli_actor()))

@@ -146,6 +146,7 @@ def build_app(
         runtime.views, runtime.store, project_id, number
     )
     app[hosted.PULL_REQUEST_CLOSED] = hosted_events.on_pull_request_closed
+    app[hosted.PULL_REQUEST_CHANGING] = hosted_events.changing
     app[ERROR_PAGE] = error_page
     app[PEOPLE_DIRECTORY], app[SESSIONS] = parts.people, parts.sessions
     app[FAILED_SIGN_INS] = parts.failed_sign_ins

@@ -1,4 +1,4 @@
-"""Reactions to a push to the embedded code host, and to a pull request that is closed there."""
+"""What the log says of the embedded code host's pull requests, and what it records of a push or a merge there."""
 
 from datetime import datetime
 
@@ -9,7 +9,9 @@ from service.cli.runtime import Runtime
 from service.commands.jobs.pull_requests import record_closed
 from service.commands.sites import request_index
 from service.ports.code_host import PullRequestPage
+from service.queries.jobs.jobs import job_changing_pull_request
 from service.queries.projects import get_project
+from service.queries.read_models import wait_for_head
 from service.web.http.problems import metadata_of
 
 
@@ -22,6 +24,11 @@ class HostedEvents:
     ) -> None:
         """Record that a person merged or closed it, and index what was merged."""
         await record_closed(self._store, self._views, project_id, page, at, metadata)
+
+    async def changing(self, project_id: str, number: int) -> str | None:
+        """Return the id of a job that is under way on a pull request."""
+        await wait_for_head(self._store, self._views)
+        return await job_changing_pull_request(self._views, project_id, number)
 
     async def on_push(self, request: web.Request, project_id: str) -> None:
         """Index again: it was perhaps to the branch that the site shows."""

@@ -95,6 +95,7 @@ LEAST = {
     f"POST {BELOW}/people/{{personId}}/role": OWNER,
     f"GET {BELOW}/projects/new": OWNER,
     f"POST {BELOW}/projects/new": OWNER,
+    f"GET {BELOW}/pulls/{{projectId}}/{{number}}/live": VIEWER,
     f"GET {BELOW}/questions": VIEWER,
     f"GET {BELOW}/questions/{{threadId}}": VIEWER,
     f"GET {BELOW}/questions/{{threadId}}/sources/{{messageId}}/{{number}}": VIEWER,

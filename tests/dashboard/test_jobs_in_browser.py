@@ -96,3 +96,26 @@ def test_pages_are_accessible(browsing, service, people, axe, scheme, size):
             page.goto(address)
             assert axe(page, colors_only=scheme == "dark") == []
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_page_of_a_pull_request_follows_its_job(browsing, service, people, axe):
+    path = give(service, people, 'Append "Kites are followed." to index.md')
+    with browsing.opened("editor", size="phone") as page:
+        page.goto(path)
+        page.locator("#job-state-head", has_text="review").or_(
+            page.get_by_role("link", name="Review it")
+        ).first.wait_for()
+        branch = service.cli("job", "show", path.rsplit("/", 1)[1])
+        page.goto(urlsplit(branch["prLink"]).path)
+        page.get_by_role("heading", name="Ready to merge").wait_for()
+        page.fill("#comment-text", "Half a sentence")
+        other = give(service, people, "Go on with it", model="away", branch=branch["branch"])
+        page.get_by_role("heading", name="A job is changing it").wait_for()
+        assert page.get_by_role("button", name="Merge into main").count() == 0
+        assert page.input_value("#comment-text") == "Half a sentence"
+        assert axe(page) == []
+        service.cli("job", "cancel", other.rsplit("/", 1)[1])
+        page.get_by_role("heading", name="Ready to merge").wait_for()
+        send(service, path, 'Append "Kites are followed on." to retry.md')
+        page.locator("#all-files", has_text="Kites are followed on.").wait_for()
+        page.get_by_role("button", name="Close without merging").click()

@@ -62,3 +62,40 @@ async def test_another_site_posts_nothing_for_an_editor(editor, service, people)
         bare = {name: value for name, value in cookie.items() if name == "Cookie"}
         assert post_form(f"{service.url}{link}/{action}", {"text": "x"}, bare, site=False).status == 403
     assert "Open</span>" in await text_of(editor, link)
+
+
+async def test_pull_request_is_not_merged_while_a_job_changes_it(editor, nobody, service):
+    path, link = await opened(editor, service, 'Append "Kites are held." to index.md')
+    branch = service.cli("job", "show", path.rsplit("/", 1)[1])["branch"]
+    other = await created(editor, service, "Go on with the kites", branch=branch, model="away")
+    page = await text_of(editor, link)
+    assert "A job is changing it" in page
+    assert f"{other.rsplit('/', 1)[1]}" in page
+    assert "/merge" not in page
+    assert "A job is changing it" in await text_of(nobody, link)
+    assert "once the other job on its branch has ended" in await text_of(editor, path)
+    _, refused = await post(editor, f"{link}/merge", 409)
+    assert "is changing this pull request" in refused
+    await post(editor, f"{path}/merge", 409)
+    merge = f"{service.url}/v2/agent/{service.project_id}/job/{path.rsplit('/', 1)[1]}/merge"
+    async with editor.post(merge, headers=service.admin) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (409, "pull_request_changing")
+    told = service.cli("job", "merge", path.rsplit("/", 1)[1], status=1)
+    assert told["code"] == "pull_request_changing"
+    await post(editor, f"{other}/cancel")
+    assert "Ready to merge" in await text_of(editor, link)
+    await post(editor, f"{link}/merge")
+
+
+async def test_news_of_a_pull_request_are_for_members(viewer, outsider, nobody, editor, service):
+    _, link = await opened(editor, service, 'Append "Kites are news." to index.md')
+    assert "<script" not in await text_of(nobody, link)
+    page = await text_of(viewer, link)
+    number = int(link.rpartition("/")[2].partition("-")[0])
+    live = f"/dashboard/{service.organization_id}/pulls/{service.project_id}/{number}/live"
+    assert f'{live}"' in page
+    async with viewer.get(live) as answer:
+        assert await answer.content.readline() == b"data: changed\n"
+    async with outsider.get(live) as answer:
+        assert answer.status == 404
+    await post(editor, f"{link}/close")

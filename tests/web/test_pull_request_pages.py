@@ -100,6 +100,7 @@ class FakeHosted:
     def __init__(self, page: PullRequestPage = PAGE) -> None:
         self.current = page
         self.errors = 0
+        self.changing: str | None = None
         self.steps: JobSteps | None = None
         self.hunks = {}
         """Of the files that have pages of their own."""
@@ -134,6 +135,9 @@ class FakeHosted:
         if version != self.current.version:
             raise Conflict("It has other commits.")
         return self.of_page
+
+    async def job_changing(self, _project_id, _number):
+        return self.changing
 
     async def merge(self, project_id, number, token, *, now, version=""):
         page = await self.page(project_id, number, token)
@@ -185,6 +189,7 @@ def app(hosted, closed, counted):
     app[hosted_requests.PAGE_TURNS] = hosted_requests.PageTurns(count)
     app[hosted_requests.HOSTED] = hosted
     app[hosted_requests.PULL_REQUEST_CLOSED] = record
+    app[hosted_requests.PULL_REQUEST_CHANGING] = hosted.job_changing
     app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
     app[pull_requests.PULL_REQUEST_STEPS] = hosted.steps_of
     app[ACT_BY_LINK], app[BODY_SECONDS] = True, 60.0
@@ -195,6 +200,18 @@ def app(hosted, closed, counted):
 @pytest.fixture
 async def client(aiohttp_client, app):
     return await aiohttp_client(app)
+
+
+async def test_what_a_job_changes_is_not_offered_and_not_merged(client, hosted, closed):
+    hosted.changing = "019a-job"
+    page = await text_of(client)
+    assert "A job is changing it" in page
+    assert "/merge" not in page
+    assert "/close" in page
+    refused = await client.post(f"{ADDRESS}/merge", headers={"Sec-Fetch-Site": "same-origin"})
+    assert refused.status == 409
+    assert "Job 019a-job is changing this pull request" in await refused.text()
+    assert closed == []
 
 
 async def text_of(client, path=ADDRESS, status=200):

@@ -24,6 +24,15 @@ def require_hosted(project: ProjectView, number: int | None) -> int:
     return number
 
 
+def require_still(changing: str | None) -> None:
+    """Raise Conflict ``pull_request_changing`` for the id of a job that changes the pull request."""
+    if changing is not None:
+        raise Conflict(
+            f"Job {changing} is changing this pull request. Merge it once the job has ended, or cancel the job first.",
+            code="pull_request_changing",
+        )
+
+
 async def record_closed(
     store: EventStore, views: Views, project_id: str, page: PullRequestPage, at: datetime, metadata: Metadata
 ) -> None:

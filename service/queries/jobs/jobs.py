@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from eventstore import EventStore, RecordedEvent, Views
+from service.domain.events import ERASED
 from service.domain.jobs.decider import (
     JobCompleted,
     JobEvent,
@@ -136,6 +137,17 @@ async def jobs_of_pull_request(views: Views, project_id: str, number: int) -> li
         "SELECT id FROM jobs WHERE project_id = ? AND pull_request_number = ? ORDER BY id", (project_id, number)
     )
     return [row[0] for row in rows]
+
+
+async def job_changing_pull_request(views: Views, project_id: str, number: int) -> str | None:
+    """Return the id of a job that is under way on a pull request, or on its branch; the newest of several."""
+    row = await views.query_one(
+        "SELECT id FROM jobs WHERE project_id = ? AND status = 'active' AND (pull_request_number = ? OR branch IN ("
+        "SELECT branch FROM jobs WHERE project_id = ? AND pull_request_number = ? AND branch != ?))"
+        " ORDER BY id DESC LIMIT 1",
+        (project_id, number, project_id, number, ERASED),
+    )
+    return None if row is None else str(row["id"])
 
 
 async def errors_of_pull_request(views: Views, project_id: str, number: int) -> int:

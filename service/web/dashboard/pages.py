@@ -1,7 +1,7 @@
 """The modules of the dashboard's pages, a line each."""
 
 from service.web.dashboard import keys, overview, people, start, usage, webhooks
-from service.web.dashboard.agent import job, jobs
+from service.web.dashboard.agent import job, jobs, pull_request
 from service.web.dashboard.documentation import projects, site_checks, sites, widget
 from service.web.dashboard.operators import audit, health, organizations, settings
 from service.web.dashboard.readers import analytics, gaps, passages, questions
@@ -23,6 +23,7 @@ MODULES = (
     passkeys,
     people,
     projects,
+    pull_request,
     questions,
     settings,
     sign_in,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from eventstore import Metadata
-from service.commands.jobs.pull_requests import Verb, require_hosted
+from service.commands.jobs.pull_requests import Verb, require_hosted, require_still
 from service.ports.bounds import CountBound
 from service.ports.code_host import HostedPullRequests, PullRequestPage
 from service.queries.jobs.jobs import ReadJob
@@ -22,6 +22,8 @@ PULL_REQUEST_CLOSED: web.AppKey[Callable[[str, PullRequestPage, datetime, Metada
     "PULL_REQUEST_CLOSED"
 )
 """Called with the project, the page, the time and the actor after every merge and close, repeated ones included."""
+PULL_REQUEST_CHANGING: web.AppKey[Callable[[str, int], Awaitable[str | None]]] = web.AppKey("PULL_REQUEST_CHANGING")
+"""Returns the id of a job that is under way on a project's pull request, by its number; None while there is none."""
 MAKING_SECONDS, MAKING_BYTES = 60.0, 1024 * 1024 * 1024
 """For a page's HTML, on a machine that has much else to do: it takes less than a second."""
 
@@ -62,10 +64,11 @@ async def act_on_pull_request(
 
     ``version`` is that of the page from which it is merged; empty merges what is there.
 
-    Raises: as ``HostedPullRequests`` does.
+    Raises: as ``HostedPullRequests`` does, and for a merge as ``require_still`` does.
     """
     hosted, at = request.app[HOSTED], now()
     if verb == "merge":
+        require_still(await request.app[PULL_REQUEST_CHANGING](address.project_id, address.number))
         page = await hosted.merge(*address, now=at, version=version)
     else:
         page = await hosted.close(*address, now=at)

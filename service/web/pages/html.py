@@ -1,7 +1,8 @@
 """HTML pages: the headers that every page carries, and how they are sent (how they are made: rendering.py).
 
-Pages that show the text of others load no script, so their policy allows none: a hole in the escaping would find
-nothing to run. The dashboard's pages load scripts of this service and nothing inline. No page loads anything from
+Pages that show the text of others to anyone load no script, so their policy allows none: a hole in the escaping would
+find nothing to run. The dashboard's pages, and those of pull requests for members, load scripts of this service and
+nothing inline. No page loads anything from
 elsewhere. Addresses inside a page are relative, so that it works behind a proxy that adds a path of its own.
 """
 

@@ -81,6 +81,10 @@ class Talk(Struct, frozen=True):
     """The newest job of the pull request, for members of the organization."""
     path: str = ""
     """The page's path from the root."""
+    is_changing: bool = False
+    """Whether a job is under way on the pull request, or on its branch."""
+    live: str = ""
+    """Where the page of a member hears of changes, from the root; else empty."""
 
 
 def make_page(

@@ -1,4 +1,5 @@
-"""The embedded code host's pages: a pull request to read, discuss, merge or close, without a script.
+"""The embedded code host's pages: a pull request to read, discuss, merge or close. All of it works without a script; a
+member's page has one that shows changes as they come.
 
 Anyone who has the address may read: its token is the capability. An editor of the project's organization who is signed
 in may act; by a setting everyone with the address may merge and close. A form that another site posts is refused.
@@ -28,7 +29,6 @@ from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
 from service.ports.code_host import PullRequestPage
 from service.queries.jobs.job_transcript import comments_of
 from service.queries.jobs.jobs import jobs_of_pull_request
-from service.queries.read_models import wait_for_head
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
 from service.runtime.system import new_id, now
 from service.views.jobs.job_steps import JobSteps
@@ -43,10 +43,19 @@ from service.web.http.hosted import (
     MAKING_BYTES,
     MAKING_SECONDS,
     PAGE_TURNS,
+    PULL_REQUEST_CHANGING,
     PullRequestAddress,
     act_on_pull_request,
 )
-from service.web.pages.html import SECURITY_HEADERS, asset, html_page, html_response, message_page, way_up
+from service.web.pages.html import (
+    SCRIPTED_HEADERS,
+    SECURITY_HEADERS,
+    asset,
+    html_page,
+    html_response,
+    message_page,
+    way_up,
+)
 from service.web.pages.pull_request_rights import actor_of, rights_of
 from service.web.pages.pull_request_views import Made, Place, Rights, Talk, make_file, make_page, make_rendered
 
@@ -68,6 +77,11 @@ FILES_WITHIN = {
     **SECURITY_HEADERS,
     "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; frame-src 'self'",
 }
+LIVE_FILES_WITHIN = {
+    **SCRIPTED_HEADERS,
+    "Content-Security-Policy": SCRIPTED_HEADERS["Content-Security-Policy"] + "; frame-src 'self'",
+}
+"""For members, whose page loads one script of ours, which keeps it up to date."""
 WITHIN_THE_PAGE = {
     **SECURITY_HEADERS,
     "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"]
@@ -338,13 +352,16 @@ async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 2
     rights = await rights_of(request, project_id)
     comments: list[PageComment] = []
     jobs: list[str] = []
+    live, headers = "", FILES_WITHIN
+    changing = await request.app[PULL_REQUEST_CHANGING](project_id, number)
     if rights.organization_id:
-        await wait_for_head(request.app[STORE], request.app[VIEWS])
+        live, headers = f"dashboard/{rights.organization_id}/pulls/{project_id}/{number}/live", LIVE_FILES_WITHIN
         await _record_read(request, rights, number)
         comments = await comments_of(request.app[STORE], request.app[VIEWS], project_id, number)
         jobs = await jobs_of_pull_request(request.app[VIEWS], project_id, number)
-    talk = Talk(rights, comments, new_id(), jobs[-1] if jobs else "", f"/hosted/{project_id}/pulls/{number}-{token}")
-    return await _made(request, make_page, page, place, refusal, errors, talk, status=status, headers=FILES_WITHIN)
+    path, job_id = f"/hosted/{project_id}/pulls/{number}-{token}", changing or (jobs[-1] if jobs else "")
+    talk = Talk(rights, comments, new_id(), job_id, path, changing is not None, live)
+    return await _made(request, make_page, page, place, refusal, errors, talk, status=status, headers=headers)
 
 
 async def _record_read(request: web.Request, rights: Rights, number: int) -> None:

@@ -133,7 +133,7 @@ def _encoded(changes: ComparedChanges) -> bytes:
     " which is then indexed again. Again does nothing. On another code host, merge it there.",
     errors={
         404: ("job_not_found",),
-        409: ("no_pull_request", "another_code_host", "pull_request_closed", "merge_conflict"),
+        409: ("no_pull_request", "another_code_host", "pull_request_closed", "merge_conflict", "pull_request_changing"),
     },
 )
 async def post_job_merge(request: web.Request) -> web.Response:

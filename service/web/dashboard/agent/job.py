@@ -15,7 +15,7 @@ from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.jobs.decider import MAX_PROMPT_CHARACTERS
 from service.domain.model import is_builtin
 from service.queries.jobs.job_transcript import follow_transcript, read_plan, read_transcript
-from service.queries.jobs.jobs import ReadJob
+from service.queries.jobs.jobs import ReadJob, job_changing_pull_request
 from service.queries.jobs.organization_jobs import ListedJob, listed_job, project_of_job
 from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
@@ -73,15 +73,20 @@ async def _record_read(request: web.Request, viewer: Member, job: ReadJob) -> No
 
 async def _state(request: web.Request, viewer: Member, project: ProjectView, job: ReadJob) -> dict[str, object]:
     """Return what the parts of the page show that change with the job's state."""
-    listed = listed_job(job.row)
+    listed, number = listed_job(job.row), job.pull_request_number
+    can_close = is_changing = False
+    if number is not None and project.code_host == "local" and job.view.pull_request_state == "open":
+        can_close = True
+        is_changing = await job_changing_pull_request(request.app[VIEWS], project.id, number) is not None
     return {
         "listed": listed,
         "job": job.view,
         "project": project,
         "todos": await read_plan(request.app[VIEWS], job.view.id),
         "requested_by": _actor_name(request, listed),
-        "number": job.pull_request_number,
-        "can_merge": project.code_host == "local" and job.view.pull_request_state == "open",
+        "number": number,
+        "can_close": can_close,
+        "is_changing": is_changing,
         "can_edit": viewer.can_edit,
         "forms": forms() if is_builtin(job.view.model) else (),
     }

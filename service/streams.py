@@ -10,7 +10,7 @@ from service.domain.access import idempotency as requests
 from service.domain.hooks import deliveries, incoming, webhooks
 from service.domain.jobs import decider as jobs
 from service.domain.projects import decider as projects
-from service.domain.threads import threads
+from service.domain.threads import gaps, threads
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -75,6 +75,9 @@ THREADS: Decider[threads.ThreadCommand, threads.ThreadState, threads.ThreadEvent
     threads.evolve,
     # 2: the client's own id and the page that the reader had open are personal
     Codec(threads.ThreadEvent, upcasters={"message-posted": (unchanged,)}),
+)
+GAPS: Decider[gaps.GapCommand, gaps.GapState, gaps.GapEvent] = Decider(
+    "gap", gaps.Open(), gaps.decide, gaps.evolve, Codec(gaps.GapEvent)
 )
 AUDIT: Decider[audit.AuditCommand, audit.Reading, audit.AuditEvent] = Decider(
     "audit", audit.Unread(), audit.decide, audit.evolve, Codec(audit.AuditEvent)

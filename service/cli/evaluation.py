@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict
 
+from service.assistant.judging import answers_with
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Runtime
@@ -28,12 +29,16 @@ def share(text: str) -> float:
 
 @command(
     "eval",
-    more='One question a line, as JSON: {"query": TEXT, "relevant": [PAGE, ...]}, or {"query": TEXT, "facts": [TEXT, '
-    "...]} for texts that the sections found must contain.",
+    more="One question a line: a plain one, which is checked for being answered by the builtin assistant, or as JSON: "
+    '{"query": TEXT, "relevant": [PAGE, ...]}, or {"query": TEXT, "facts": [TEXT, ...]} for texts that the sections '
+    "found must contain.",
     examples=["eval questions.jsonl --domain guide", "eval questions.jsonl --min-recall 0.8 --min-ndcg 0.6 --json"],
 )
 @click.argument("file", type=FILE, metavar="FILE", help="test questions, one a line")
 @click.option("--domain", metavar="SITE", help="name of the site (default: the only one)")
+@click.option(
+    "--min-answered", type=share, metavar="X", help="exit with 1 when a smaller part of plain ones is answered (0 to 1)"
+)
 @click.option(
     "--min-recall",
     type=share,
@@ -61,12 +66,14 @@ async def evaluate(runtime: Runtime, options: Options, output: Output) -> int:
         domain,
         questions,
         lambda done, total: output.progress(f"asking {domain}", done, total),
+        answers_with(runtime.index, runtime.models.builtin_for_assistant),
     )
-    measured = {"recall": report.recall_at_5, "mrr": report.mrr, "ndcg": report.ndcg_at_10}
+    answered = report.answered / report.plain if report.plain else None
+    measured = {"answered": answered, "recall": report.recall_at_5, "mrr": report.mrr, "ndcg": report.ndcg_at_10}
     failed = tuple(
-        f"{name} is {value:.3f}, less than {least:g}"
+        f"{name} is not measured" if value is None else f"{name} is {value:.3f}, less than {least:g}"
         for name, value in measured.items()
-        if (least := getattr(options, f"min_{name}")) is not None and value < least
+        if (least := getattr(options, f"min_{name}")) is not None and (value is None or value < least)
     )
     output.result(CheckedEvaluationView(**asdict(report.view), failed=failed), _text(report))
     for reason in failed:
@@ -95,11 +102,18 @@ def read_questions(file: Path) -> list[Question]:
 
 
 def _text(report: Evaluation) -> str:
-    lines = [
-        f"{report.questions:,} questions: recall@5 {report.recall_at_5:.3f}, hit@5 {report.hit_at_5:.3f},"
-        f" MRR {report.mrr:.3f}, nDCG@10 {report.ndcg_at_10:.3f}"
-    ]
+    lines = []
+    if report.recall_at_5 is not None:
+        lines.append(
+            f"{report.questions - report.plain:,} questions: recall@5 {report.recall_at_5:.3f}, hit@5"
+            f" {report.hit_at_5:.3f}, MRR {report.mrr:.3f}, nDCG@10 {report.ndcg_at_10:.3f}"
+        )
+    if report.plain:
+        lines.append(f"{report.plain:,} plain questions: {report.answered:,} answered")
     for missed in report.misses[:SHOWN_MISSES]:
+        if not missed.wanted:
+            lines.append(f"  not answered: {missed.query}\n    found {', '.join(missed.found[:3]) or 'nothing'}")
+            continue
         lines.append(f"  missed: {missed.query}")
         lines.append(f"    wanted {', '.join(missed.wanted[:3])}; found {', '.join(missed.found[:3]) or 'nothing'}")
     if len(report.misses) > SHOWN_MISSES:

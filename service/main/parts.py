@@ -43,6 +43,7 @@ from service.web.api.metrics import Metrics
 from service.web.http.connections.admission import Admission
 from service.workers.admission.failed_sign_ins import FailedSignIns
 from service.workers.admission.sessions import Sessions
+from service.workers.answered_gaps import AnsweredGaps
 from service.workers.checkpointing import Checkpoints
 from service.workers.data_folder_watch import AwayLog, DataFolderWatch
 from service.workers.erasures import Erasures
@@ -202,6 +203,9 @@ class Parts:
         )
         self.log_watch = LogWatch(runtime.data, runtime.store.hold, lambda: runtime.store.held)
         self.erasures = Erasures(runtime.store, runtime.views)
+        self.answered_gaps = AnsweredGaps(
+            runtime.store, runtime.views, runtime.index, runtime.models.builtin_for_assistant
+        )
         self.webhook_sender = AiohttpWebhookSender(
             allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds
         )

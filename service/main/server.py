@@ -123,6 +123,10 @@ class Server:
         if self.key_rotation is not None:
             yield Worker("key-rotation", self.key_rotation.run, Stop.ASKING)
         yield Worker("erasures", parts.erasures.run, Stop.ASKING)
+        if not self.reads_only:
+            yield Worker(
+                "answered-gaps", partial(while_leading, parts.instances, parts.answered_gaps.run), Stop.LEADING
+            )
         if not self.is_drill:
             yield Worker("webhooks", partial(while_leading, parts.instances, parts.webhooks.run), Stop.LEADING)
             yield Worker("answers", partial(while_leading, parts.instances, parts.comment_answers.run), Stop.LEADING)

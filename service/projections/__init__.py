@@ -1,6 +1,7 @@
 """Events to read tables, and the queries on them."""
 
 from eventstore import Projection
+from service.projections.gaps import GapsView
 from service.projections.jobs import JobsView
 from service.projections.keys import KeysView
 from service.projections.model_failures import ModelFailuresView
@@ -25,6 +26,7 @@ def all_projections() -> tuple[Projection, ...]:
         ThreadsView(),
         QuestionsView(),
         ModelFailuresView(),
+        GapsView(),
         WebhooksView(),
         UsageView(),
         UsageDaysView(),

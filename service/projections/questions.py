@@ -37,7 +37,7 @@ from service.domain.threads.threads import MessagePosted, ThreadEvent, ThreadSta
 from service.projections import question_days
 from service.streams import ERASURES, THREADS, decoded
 
-NAME = "questions-7"
+NAME = "questions-8"
 
 FILTERED = ("content_filter", "A content filter ended the answer.")
 """Code and sentence for such an answer. It has no resolution: nothing shows whether the pages answer the question."""
@@ -88,6 +88,7 @@ class QuestionsView:
         CREATE INDEX asked_unanswered ON asked (project_id, wording) WHERE resolution = 'unanswered';
         CREATE INDEX asked_gaps ON asked (organization_id, asked_at, project_id, wording, position)
             WHERE resolution = 'unanswered';
+        CREATE INDEX asked_answered ON asked (project_id, wording, position) WHERE resolution = 'answered';
         CREATE TABLE asked_words (
             word INTEGER NOT NULL,
             position INTEGER NOT NULL,

@@ -3,12 +3,16 @@
 A file has one question a line, as JSON: ``{"query": …, "relevant": [page, …]}``, where a page is named by its path in
 the repository or on the site, or ``{"query": …, "facts": [text, …]}``, where what is found must say so. Of each
 question's first ten pages (sections, for facts): recall at 5, the reciprocal rank of the first right one, nDCG at 10.
+
+A line that is no JSON is a plain question, and so is one without pages and facts: it is checked for being answered by
+the builtin assistant.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -34,10 +38,20 @@ class Question(Struct, frozen=True):
     source: str = ""
     """``…:path`` of the page that the question was taken from: it is left out, or it would answer itself."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Return whether it wants an answer, whatever page that is on."""
+        return not self.relevant and not self.facts
+
+
+IsAnswered: TypeAlias = Callable[[str, str], Awaitable[bool]]
+"""Says of a domain and a question whether the site answers it."""
+
 
 class Missed(Struct, frozen=True):
     query: str
     wanted: tuple[str, ...]
+    """Pages or facts; none of a plain question, which is not answered."""
     found: tuple[str, ...]
     """The first pages instead."""
 
@@ -46,14 +60,18 @@ class Evaluation(Struct, frozen=True):
     domain: str
     commit: str
     questions: int
-    recall_at_5: float
+    plain: int
+    """How many of the questions are plain; the measures of the search are those of the others, None without any."""
+    answered: int
+    """How many of the plain ones are answered."""
+    recall_at_5: float | None
     """The share of what each question wants that is among the first five, on average."""
-    hit_at_5: float
+    hit_at_5: float | None
     """The share of questions with something right among the first five."""
-    mrr: float
-    ndcg_at_10: float
+    mrr: float | None
+    ndcg_at_10: float | None
     misses: tuple[Missed, ...]
-    """Questions with nothing right among the first five."""
+    """Questions with nothing right among the first five, and plain ones without an answer."""
 
     @property
     def view(self) -> EvaluationView:
@@ -61,6 +79,8 @@ class Evaluation(Struct, frozen=True):
             self.domain,
             self.commit,
             self.questions,
+            self.plain,
+            self.answered,
             self.recall_at_5,
             self.hit_at_5,
             self.mrr,
@@ -74,6 +94,7 @@ async def evaluate_site(
     domain: str,
     questions: Sequence[Question],
     on_progress: Callable[[int, int], None],
+    is_answered: IsAnswered,
     turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Evaluation:
     """Return the measures of a site's search; its thresholds are left to the caller.
@@ -82,23 +103,30 @@ async def evaluate_site(
     """
     scores: list[Score] = []
     misses: list[Missed] = []
-    commit = ""
+    commit, answered = "", 0
     for number, question in enumerate(questions, start=1):
         async with turn():
             wanted = await _wanted(index, domain, question)
             result = await index.search(domain, question.query, limit=READ_SECTIONS)
+            has_answer = question.is_plain and await is_answered(domain, question.query)
         commit = result.commit
+        on_progress(number, len(questions))
+        if has_answer:
+            answered += 1
+            continue
         found = await asyncio.to_thread(_found, question, result.sections, wanted)
         score = scored(found, len(wanted))
-        scores.append(score)
+        if not question.is_plain:
+            scores.append(score)
         if not score.hit:
             pages = tuple(dict.fromkeys(section.path for section in result.sections))[:RECALLED]
             misses.append(Missed(question.query, question.relevant or question.facts, pages))
-        on_progress(number, len(questions))
     return Evaluation(
         domain,
         commit,
-        len(scores),
+        len(questions),
+        len(questions) - len(scores),
+        answered,
         _mean([score.recall for score in scores]),
         _mean([float(score.hit) for score in scores]),
         _mean([score.reciprocal_rank for score in scores]),
@@ -134,8 +162,8 @@ def scored(found: Sequence[frozenset[int]], wanted: int) -> Score:
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return round(sum(values) / len(values), 4)
+def _mean(values: Sequence[float]) -> float | None:
+    return round(sum(values) / len(values), 4) if values else None
 
 
 async def _wanted(index: SearchIndex, domain: str, question: Question) -> list[str]:
@@ -170,7 +198,8 @@ def parse_questions(text: str, name: str, *, most: int) -> list[Question]:
         if not line.strip():
             continue
         try:
-            question = msgspec.json.decode(line, type=Question)
+            is_json = line.lstrip().startswith("{")
+            question = msgspec.json.decode(line, type=Question) if is_json else Question(line.strip())
         except msgspec.DecodeError as error:
             raise Invalid(f"{name}, line {number}: {error}") from error
         if problem := problem_of(question):
@@ -187,8 +216,8 @@ def problem_of(question: Question) -> str:
     """Return why a question cannot be asked; empty when it can."""
     if not question.query.strip() or len(question.query) > MAX_QUESTION_CHARACTERS:
         return "the query is blank, or too long"
-    if bool(question.relevant) == bool(question.facts) or not all(map(_plain, question.relevant + question.facts)):
-        return "give either relevant pages or facts, none of them blank"
+    if (question.relevant and question.facts) or not all(map(_plain, question.relevant + question.facts)):
+        return "give relevant pages or facts, not both, and none of them blank"
     if len(question.relevant) + len(question.facts) > MAX_WANTED:
         return f"give at most {MAX_WANTED} pages or facts"
     return ""

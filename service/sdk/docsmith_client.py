@@ -684,20 +684,24 @@ class Evaluation:
         domain: The site.
         commit: The commit that is indexed.
         questions: Number of the questions.
+        plain: How many of them name neither pages nor facts. Of the others are the measures; null without any.
+        answered: How many of the plain ones the builtin assistant answers.
         recall_at5: The share of what a question wants that is among the first five.
         hit_at5: The share of questions with something right among the first five.
-        mrr: How high the first right one stands: 1 divided by its place (reciprocal rank).
+        mrr: How high the first right one stands: 1 divided by its place.
         ndcg_at10: The normalized discounted cumulative gain of the first ten.
-        misses: Questions with nothing right among the first five.
+        misses: Those with nothing right among the first five, or no answer.
     """
 
     domain: str
     commit: str
     questions: int
-    recall_at5: float
-    hit_at5: float
-    mrr: float
-    ndcg_at10: float
+    plain: int
+    answered: int
+    recall_at5: float | None
+    hit_at5: float | None
+    mrr: float | None
+    ndcg_at10: float | None
     misses: list[Missed]
 
 
@@ -888,7 +892,7 @@ class Gap:
     """Unanswered questions that ask for the same thing.
 
     Attributes:
-        id: A name for the group: the same as long as its commonest wording is.
+        id: A name for the group: the same as long as its oldest question is.
         project_id: The project whose documentation lacks the answer.
         question: The newest question in the group's commonest wording.
         count: How often it was asked in the period.
@@ -898,6 +902,9 @@ class Gap:
         pages: Files that the searches for it found, the most frequent first.
         prompt: An instruction for a job that closes the gap.
         job_id: The job that was made of it since it was asked last.
+        dismissed_by: Who dismissed it: a key's id; `person:` and the id of a person; `cli:` and the name of a
+            user at the terminal.
+        dismissed_at: When it was dismissed; null while it is open.
     """
 
     id: str
@@ -910,6 +917,8 @@ class Gap:
     pages: list[str]
     prompt: str
     job_id: str | None
+    dismissed_by: str | None = None
+    dismissed_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -929,7 +938,8 @@ class Gaps:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenQuestion:
-    """A question, and either the pages or the facts that it wants.
+    """A question, and the pages or the facts that it wants; a plain one wants an answer of the builtin
+    assistant.
 
     Attributes:
         query: Words, or a question.
@@ -1400,11 +1410,11 @@ class MemberList:
 
 @dataclass(frozen=True, kw_only=True)
 class Missed:
-    """A question with nothing right among the first five.
+    """A question with nothing right among the first five, or a plain one without an answer.
 
     Attributes:
         query: The question.
-        wanted: The pages or facts that it wants.
+        wanted: The pages or facts that it wants; none of a plain question, which is not answered.
         found: The first pages instead.
     """
 
@@ -1460,7 +1470,7 @@ class Overview:
 
     Attributes:
         jobs: Its jobs.
-        unanswered: Questions of the last 7 days that the documentation does not answer.
+        unanswered: Questions of the last 7 days that are in gaps.
         sites: Its sites.
         failing_sites: Sites that could not be indexed the last time.
         oldest_indexed_at: When the oldest index of its sites was made; null before the first.
@@ -3443,6 +3453,7 @@ class Docsmith:
         limit: int | None = None,
         cursor: str | None = None,
         project_id: str | None = None,
+        state: Literal["dismissed", "open"] | None = None,
     ) -> Gaps:
         """List an organization's gaps.
 
@@ -3452,6 +3463,7 @@ class Docsmith:
             limit: How many at most, 1 to 50; 20 when not given.
             cursor: The `nextCursor` of the answer before.
             project_id: Only those of this project.
+            state: `open`, which is meant when it is not given, or `dismissed`: the latest first, of all time.
         """
         return cast(
             "Gaps",
@@ -3465,9 +3477,36 @@ class Docsmith:
                     "limit": limit,
                     "cursor": cursor,
                     "projectId": project_id,
+                    "state": state,
                 },
             ),
         )
+
+    def dismiss_gap(
+        self, gap_id: str, *, date_from: date | None = None, date_to: date | None = None, project_id: str | None = None
+    ) -> None:
+        """Dismiss a gap.
+
+        Args:
+            gap_id: The gap's id, as the list of gaps shows it.
+            date_from: The first date, or time, in UTC unless it says otherwise; inclusive.
+            date_to: The end of the period, as `dateFrom`; exclusive.
+            project_id: Only those of this project.
+        """
+        self._json(
+            None,
+            "POST",
+            f"/v2/gaps/{_quoted(gap_id)}/dismiss",
+            query={"dateFrom": date_from, "dateTo": date_to, "projectId": project_id},
+        )
+
+    def restore_gap(self, gap_id: str) -> None:
+        """Restore a gap.
+
+        Args:
+            gap_id: The gap's id, as the list of gaps shows it.
+        """
+        self._json(None, "POST", f"/v2/gaps/{_quoted(gap_id)}/restore")
 
     def get_analytics(self, *, days: int | None = None, project_id: str | None = None) -> Analytics:
         """Get an organization's analytics.
@@ -4188,6 +4227,8 @@ class AsyncDocsmith:
     get_conversation = _in_thread(Docsmith.get_conversation)
     erase_conversation = _in_thread(Docsmith.erase_conversation)
     list_gaps = _in_thread(Docsmith.list_gaps)
+    dismiss_gap = _in_thread(Docsmith.dismiss_gap)
+    restore_gap = _in_thread(Docsmith.restore_gap)
     get_analytics = _in_thread(Docsmith.get_analytics)
     get_overview = _in_thread(Docsmith.get_overview)
     list_organization_jobs = _in_thread(Docsmith.list_organization_jobs)

@@ -23,7 +23,7 @@ class OverviewView(Struct, frozen=True, rename="camel"):
     """Numbers of what waits for an organization's people."""
 
     jobs: Annotated[WaitingJobsView, described("Its jobs.")]
-    unanswered: Annotated[int, described("Questions of the last 7 days that the documentation does not answer.")]
+    unanswered: Annotated[int, described("Questions of the last 7 days that are in gaps.")]
     sites: Annotated[int, described("Its sites.")]
     failing_sites: Annotated[int, described("Sites that could not be indexed the last time.")]
     oldest_indexed_at: Annotated[

@@ -60,8 +60,7 @@ def test_a_threshold_that_is_missed_fails_the_command(service, golden):
     [
         (["{"], "line 1"),
         ([GOLDEN[0], '{"query": 5, "relevant": ["a"]}'], "line 2"),
-        ([{"query": "a"}], "either relevant pages or facts"),
-        ([{"query": "a", "relevant": ["a"], "facts": ["b"]}], "either relevant pages or facts"),
+        ([{"query": "a", "relevant": ["a"], "facts": ["b"]}], "relevant pages or facts, not both"),
         ([{"query": "a", "facts": [" "]}], "none of them blank"),
         ([{"query": " ", "relevant": ["a"]}], "blank"),
         ([""], "0 questions"),
@@ -99,3 +98,16 @@ def test_a_result_is_explained(service):
     (best, *_) = service.cli("search", "kite", "delay")["results"]
     assert "explanation" not in best
     assert service.cli("search", "kite", "dela", "--prefix")["results"][0]["path"] == best["path"]
+
+
+def test_plain_question_is_checked_for_being_answered(service, tmp_path):
+    file = tmp_path / "plain.txt"
+    file.write_text("How do I install Kite?\n\nWhere are zeppelins moored overnight?\n")
+    told = service.cli("eval", str(file))
+    assert (told["questions"], told["plain"], told["answered"], told["recallAt5"]) == (2, 2, 1, None)
+    assert [(one["query"], one["wanted"]) for one in told["misses"]] == [("Where are zeppelins moored overnight?", [])]
+    done = service.run("eval", str(file), "--min-answered", "0.6")
+    assert done.returncode == 1
+    assert "2 plain questions: 1 answered" in done.stdout
+    assert "answered is 0.500, less than 0.6" in done.stderr
+    assert "recall is not measured" in service.run("eval", str(file), "--min-recall", "0.1").stderr

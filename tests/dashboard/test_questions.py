@@ -132,6 +132,22 @@ async def test_gap_becomes_one_job(editor, viewer, base, asked):
     assert (await posted(editor, f"{base}/gaps/0000/job", prompt="Write it."))[0] == 404
 
 
+async def test_gap_is_dismissed_and_restored(service, site, editor, viewer, base):
+    await ask(service, site, "Where are zeppelins moored overnight?")
+    found = await page(editor, f"{base}/gaps")
+    gap = re.search(r"zeppelins.*?/gaps/(\w+)/dismiss", found, re.DOTALL)[1]
+    assert "/dismiss" not in await page(viewer, f"{base}/gaps")
+    assert (await posted(viewer, f"{base}/gaps/{gap}/dismiss"))[0] == 403
+    assert (await posted(editor, f"{base}/gaps/{gap}/dismiss"))[0] == 303
+    assert "zeppelins" not in await page(editor, f"{base}/gaps")
+    dismissed = await page(viewer, f"{base}/gaps?state=dismissed")
+    assert re.search(r"zeppelins.*?Dismissed by editor,", dismissed, re.DOTALL)
+    assert "/restore" not in dismissed
+    assert (await posted(editor, f"{base}/gaps/{gap}/restore"))[0] == 303
+    assert "zeppelins" in await page(editor, f"{base}/gaps")
+    assert (await posted(editor, f"{base}/gaps/0000/dismiss"))[0] == 404
+
+
 async def test_erased_conversation_has_no_text(owner, editor, base, asked):
     path = f"{base}/questions/{asked[ERASED]}"
     assert (await posted(editor, f"{path}/erase"))[0] == 403

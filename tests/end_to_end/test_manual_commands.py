@@ -166,7 +166,20 @@ def test_the_commands_of_a_page_run(shell, page):
 # Commands within a sentence
 
 
-GROUPS = ("project", "key", "job", "webhook", "audit", "organization", "config", "site", "person", "store", "vault")
+GROUPS = (
+    "project",
+    "key",
+    "job",
+    "gap",
+    "webhook",
+    "audit",
+    "organization",
+    "config",
+    "site",
+    "person",
+    "store",
+    "vault",
+)
 
 
 @cache

@@ -7,15 +7,18 @@ from msgspec.structs import replace
 
 from eventstore import Metadata, SQLiteEventStore, Views, execute
 from service.commands.erasures import erase_subject
+from service.commands.gaps import dismiss_gap, record_answered, restore_gap
 from service.domain.access.idempotency import ClaimRequest, claim_id
+from service.domain.errors import NotFound
 from service.domain.model import Usage
 from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.question_groups import AskedWording, group_wordings
 from service.domain.threads.recorded_reply import CallEnd, CompleteReply, FailReply, RecordSources, RecordText
 from service.projections import all_projections
 from service.queries.readers.analytics import Days, read_analytics
-from service.queries.readers.gaps import GapQuery, GapReader, count_unanswered, job_key
+from service.queries.readers.gaps import GapQuery, GapReader, count_in_gaps, job_key
 from service.queries.readers.questions import QuestionFilter, project_of_thread, questions_page
+from service.runtime.system import now
 from service.streams import REQUESTS
 from tests.projections.asked import EVER, LAST, NOW, Site, post, source
 
@@ -63,19 +66,20 @@ async def test_gaps_have_examples_pages_and_a_prompt(site):
         "How do I export a chart?",
         "Where is the log?",
     ]
+    await ask(site, 9, "How do I export a chart?", "answered")
     for number, text in enumerate(texts):
         await ask(site, number, text)
-    await ask(site, 9, "How do I export a chart?", "answered")
     [export, log] = await gaps(site)
     assert (export.question, export.count, export.wordings) == ("How do I export a chart?", 3, 2)
     assert [example.id for example in export.examples] == ["m2", "m1", "m0"]
     assert export.pages == ("p1.md", "p2.md")
     assert '- "Can I export charts to PDF?"' in export.prompt
-    assert export.prompt.count("How do I export a chart?") == 1
+    assert export.prompt.startswith('Answer the question "How do I export a chart?"\n')
+    assert export.prompt.count("How do I export a chart?") == 2
     reader = GapReader(site.store, site.views)
     assert await reader.list(GapQuery("org", EVER), limit=1, offset=1) == [(2, log)]
     assert await gaps(site, project_id="another") == await gaps(site, organization="other") == []
-    assert await count_unanswered(site.views, "org", EVER) == 4
+    assert await count_in_gaps(site.views, "org", EVER) == 4
 
 
 async def test_gap_names_its_job_until_it_is_asked_again(site):
@@ -84,7 +88,7 @@ async def test_gap_names_its_job_until_it_is_asked_again(site):
     [gap] = await gaps(site, reader)
     claim = ClaimRequest("project", "job1", "fingerprint", NOW)
     await execute(site.store, REQUESTS, claim_id("project", job_key(gap)), claim)
-    assert (await reader.find(GapQuery("org", EVER), gap.id)).job_id == "job1"
+    assert (await reader.find(GapQuery("org", EVER), gap.id)).view.job_id == "job1"
     await ask(site, 2, "Where is the log?")
     [again] = await gaps(site, reader)
     assert (again.id, again.job_id) == (gap.id, None)
@@ -97,6 +101,94 @@ async def test_erased_questions_are_in_no_gap(site):
     assert len(await gaps(site, reader)) == 1
     await erase_subject(site.store, site.views, "thread-t1", Metadata())
     assert await gaps(site, reader) == []
+
+
+async def test_gap_is_gone_once_its_question_is_answered_later(site):
+    reader = GapReader(site.store, site.views)
+    await ask(site, 1, "Where is the log?")
+    await ask(site, 2, "How do I export a chart?")
+    await ask(site, 3, "where is the LOG", "answered")
+    await ask(Site(site.store, site.views, "second"), 4, "How do I export a chart?", "answered")
+    assert [gap.question for gap in await gaps(site, reader)] == ["How do I export a chart?"]
+    assert await count_in_gaps(site.views, "org", EVER) == 1
+    await ask(site, 5, "Where is the log?")
+    [log, _] = await gaps(site, reader)
+    assert (log.question, log.count, [one.id for one in log.examples]) == ("Where is the log?", 1, ["m5"])
+
+
+async def test_gap_is_gone_once_the_site_answers_it_until_it_is_asked_again(site):
+    reader = GapReader(site.store, site.views)
+    await ask(site, 1, "How do I export a chart?")
+    await ask(site, 2, "Exporting charts, how?")
+    [gap] = await reader.largest(GapQuery("org", EVER), limit=1)
+    assert set(gap.questions) == {"m1", "m2"}
+    await record_answered(site.store, "org", gap, ("m1",), "c" * 40)
+    await site.views.catch_up()
+    [left] = await gaps(site, reader)
+    assert [one.id for one in left.examples] == ["m2"]
+    await record_answered(site.store, "org", gap, ("m2",), "c" * 40)
+    await site.views.catch_up()
+    assert await gaps(site, reader) == []
+    await ask(site, 3, "How do I export a chart?")
+    [again] = await gaps(site, reader)
+    assert (again.id, again.count) == (gap.view.id, 1)
+
+
+async def test_dismissed_gap_is_listed_apart_with_who_and_when(site, tmp_path):
+    reader, query = GapReader(site.store, site.views), GapQuery("org", EVER)
+    await ask(site, 1, "How do I export a chart?")
+    await ask(site, 2, "Exporting charts, how?")
+    await ask(site, 3, "Where is the log?")
+    [export, log] = await gaps(site, reader)
+    by = Metadata(actor="person:ann")
+    for _ in range(2):
+        await dismiss_gap(site.store, site.views, reader, query, export.id, by)
+        await site.views.catch_up()
+    assert len(await site.store.read_stream(f"gap-{export.id}")) == 1
+    await ask(site, 4, "How do I export a chart?")
+    await ask(site, 5, "How do I print a chart?")
+    assert {gap.question for gap in await gaps(site, reader)} == {"How do I print a chart?", "Where is the log?"}
+    [(_, dismissed)] = await reader.list_dismissed(query, limit=5)
+    assert (dismissed.id, dismissed.question, dismissed.count) == (export.id, "How do I export a chart?", 3)
+    assert (dismissed.dismissed_by, dismissed.dismissed_at[:10]) == ("person:ann", f"{now():%Y-%m-%d}")
+    assert await reader.list_dismissed(GapQuery("other", EVER), limit=5) == []
+    with pytest.raises(NotFound):
+        await restore_gap(site.store, site.views, "other", export.id, by)
+    with pytest.raises(NotFound):
+        await dismiss_gap(site.store, site.views, reader, GapQuery("other", EVER), log.id, by)
+
+    async def shown(views):
+        reader = GapReader(site.store, views)
+        return await reader.list(query, limit=10), await reader.list_dismissed(query, limit=10)
+
+    async def rebuilt():
+        (tmp_path / "again.db").unlink(missing_ok=True)
+        async with await Views.open(tmp_path / "again.db", site.store, all_projections()) as views:
+            await views.catch_up()
+            return await shown(views)
+
+    assert await shown(site.views) == await rebuilt()
+    await erase_subject(site.store, site.views, "thread-t4", Metadata())
+    await erase_subject(site.store, site.views, "thread-t2", Metadata())
+    assert await shown(site.views) == await rebuilt()
+    [(_, dismissed)] = await reader.list_dismissed(query, limit=5)
+    assert dismissed.count == 1
+    await restore_gap(site.store, site.views, "org", export.id, by)
+    await site.views.catch_up()
+    assert await reader.list_dismissed(query, limit=5) == []
+    assert "How do I export a chart?" in {gap.question for gap in await gaps(site, reader)}
+    assert await shown(site.views) == await rebuilt()
+
+
+async def test_dismissal_of_erased_questions_keeps_who_and_when(site):
+    reader, query = GapReader(site.store, site.views), GapQuery("org", EVER)
+    await ask(site, 1, "Where is Ermentrude?")
+    [gap] = await gaps(site, reader)
+    await dismiss_gap(site.store, site.views, reader, query, gap.id, Metadata(actor="person:ann"))
+    await erase_subject(site.store, site.views, "thread-t1", Metadata())
+    [(_, dismissed)] = await reader.list_dismissed(query, limit=5)
+    assert (dismissed.question, dismissed.count, dismissed.dismissed_by) == ("[erased]", 0, "person:ann")
+    assert b"Ermentrude" not in b"".join([one.data for one in await site.store.read_stream(f"gap-{gap.id}")])
 
 
 async def test_questions_are_found_by_their_words(site):

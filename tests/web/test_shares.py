@@ -106,8 +106,13 @@ async def test_golden_questions_take_one_search_at_a_time():
     index, shares = FakeIndex(), trials(ignore_bounds)
     questions = [Question("How?", ("index.md",))] * 3
 
+    async def judged(_domain, _text):
+        raise AssertionError
+
     async def run(organization_id):
-        await evaluate_site(index, "kite", questions, lambda *_: None, lambda: shares.searches.slot(organization_id))
+        await evaluate_site(
+            index, "kite", questions, lambda *_: None, judged, lambda: shares.searches.slot(organization_id)
+        )
 
     async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as group:
         for name in ("a", "b", "c"):

@@ -28,6 +28,10 @@ class AskedWording(Struct, frozen=True):
     count: int
     newest: int
     """The position of the newest of these questions in the log."""
+    oldest: int = 0
+    """The position of the oldest question of this wording that was not answered, in any period."""
+    first: int = 0
+    """The position of the oldest of these questions."""
 
 
 class QuestionGroup(Struct, frozen=True):
@@ -41,6 +45,10 @@ class QuestionGroup(Struct, frozen=True):
     @property
     def newest(self) -> int:
         return max(one.newest for one in self.wordings)
+
+    @property
+    def oldest(self) -> int:
+        return min(one.oldest for one in self.wordings)
 
 
 def group_wordings(asked: Sequence[AskedWording]) -> list[QuestionGroup]:

@@ -66,9 +66,11 @@ async def key_of(views: Views, organization_id: str, key_id: str) -> KeyView:
     return key
 
 
-async def key_names(views: Views, organization_id: str) -> dict[str, str]:
-    """Return the name of each key of an organization, revoked ones too, by its id."""
-    rows = await views.query("SELECT id, name FROM keys WHERE organization_id = ?", (organization_id,))
+async def key_names(views: Views, organization_id: str | None) -> dict[str, str]:
+    """Return the name of each key of an organization, or of all, by its id; revoked ones too."""
+    rows = await views.query(
+        "SELECT id, name FROM keys WHERE organization_id = coalesce(?, organization_id)", (organization_id,)
+    )
     return {row["id"]: row["name"] for row in rows}
 
 

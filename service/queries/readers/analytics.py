@@ -1,7 +1,7 @@
 """The sums of each day of a period: an organization's questions, cited pages, tokens and cost."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from service.domain.errors import NotFound
 from service.domain.threads.recorded_reply import Caller
 from service.ports.search_index import SearchIndex
 from service.projections.question_days import FIRST_TEXT_MS
+from service.queries.readers.questions import Period
 from service.views.projects import ProjectView
 from service.views.readers.analytics import (
     AnalyticsView,
@@ -29,7 +30,7 @@ MAX_SPENDING = 100
 
 
 class Days(Struct, frozen=True):
-    """Days of UTC, both inclusive."""
+    """Days of UTC, both inclusive. "The last 7 days" are today and the six before, on every page and in the API."""
 
     first: date
     last: date
@@ -37,6 +38,12 @@ class Days(Struct, frozen=True):
     @classmethod
     def until(cls, last: date, *, days: int) -> "Days":
         return cls(last - timedelta(days=days - 1), last)
+
+    @property
+    def period(self) -> Period:
+        """Return the same days, for the tables that have the time of each question."""
+        first, end = (datetime.combine(day, time(), UTC) for day in (self.first, self.last + timedelta(days=1)))
+        return Period.between(first, end)
 
     def __iter__(self) -> Iterator[date]:
         return (self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1))

@@ -20,6 +20,7 @@ from service.domain.threads.checks import CheckCounts, ReplyChecks, SentenceChec
 from service.domain.threads.feedback import Rating
 from service.domain.threads.question_words import word_key, words_of
 from service.domain.threads.recorded_reply import Caller, Outcome, Resolution
+from service.projections.gaps import GapsView
 from service.projections.questions import NAME, stamp
 from service.views.readers.questions import (
     AnswerChecksView,
@@ -73,7 +74,7 @@ _QUESTIONS = """
 
 async def catch_up_questions(store: EventStore, views: Views) -> None:
     """Wait until what was asked or rated a moment ago is found. Raises TimeoutError, StoreUnavailable."""
-    await views.wait_for(await store.head(), projections=(NAME,))
+    await views.wait_for(await store.head(), projections=(NAME, GapsView.name))
 
 
 async def list_questions(

@@ -11,7 +11,7 @@ from service.views.readers.questions import ExampleView, HasMore
 class GapView(Struct, frozen=True, rename="camel"):
     """Unanswered questions that ask for the same thing."""
 
-    id: Annotated[str, described("A name for the group: the same as long as its commonest wording is.")]
+    id: Annotated[str, described("A name for the group: the same as long as its oldest question is.")]
     project_id: Annotated[str, described("The project whose documentation lacks the answer.")]
     question: Annotated[str, described("The newest question in the group's commonest wording.")]
     count: Annotated[int, described("How often it was asked in the period.")]
@@ -21,6 +21,14 @@ class GapView(Struct, frozen=True, rename="camel"):
     pages: Annotated[tuple[str, ...], described("Files that the searches for it found, the most frequent first.")]
     prompt: Annotated[str, described("An instruction for a job that closes the gap.")]
     job_id: Annotated[str | None, described("The job that was made of it since it was asked last.")]
+    dismissed_by: Annotated[
+        str | None,
+        described(
+            "Who dismissed it: a key's id; `person:` and the id of a person; `cli:` and the name of a user at the"
+            " terminal."
+        ),
+    ] = None
+    dismissed_at: Annotated[Timestamp | None, described("When it was dismissed; null while it is open.")] = None
 
 
 class GapsView(Struct, frozen=True, rename="camel"):

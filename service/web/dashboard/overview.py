@@ -12,7 +12,7 @@ from service.queries.jobs.organization_jobs import JobFilter, ListedJob, count_o
 from service.queries.organizations import get_organization, list_organizations
 from service.queries.overview import last_week, read_overview
 from service.queries.read_models import wait_for_head
-from service.queries.readers.gaps import count_unanswered
+from service.queries.readers.gaps import count_in_gaps
 from service.queries.sites import list_organization_sites
 from service.runtime.system import now
 from service.views.overview import MAX_COUNTED
@@ -94,7 +94,7 @@ async def _places(views: Views, person: SignedIn) -> list[Place]:
         found, counts, unanswered = await asyncio.gather(
             get_organization(views, organization_id),
             count_organization_jobs(views, organization_id),
-            count_unanswered(views, organization_id, last_week(now())),
+            count_in_gaps(views, organization_id, last_week(now())),
         )
         return Place(organization_id, found.name if found else organization_id, role, counts["review"], unanswered)
 

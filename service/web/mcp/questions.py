@@ -1,6 +1,5 @@
 """Tools for readers' questions: those that the documentation does not answer, and single conversations."""
 
-from datetime import UTC, datetime, time
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -12,7 +11,6 @@ from service.queries.readers.analytics import Days
 from service.queries.readers.gaps import GapQuery
 from service.queries.readers.questions import (
     FIRST,
-    Period,
     catch_up_questions,
     project_of_thread,
     thread_not_found,
@@ -134,8 +132,8 @@ async def list_unanswered(call: Call[Organization], arguments: UnansweredArgumen
     project_id = project.id if project is not None else ""
     await record_reading(call.request, call.scope, "list_unanswered", {"project": project_id})
     await catch_up_questions(app[STORE], app[VIEWS])
-    first = datetime.combine(Days.until(now().date(), days=arguments.days).first, time(), UTC)
-    query = GapQuery(call.scope.id, Period.between(first, None), project_id or None)
+    period = Days.until(now().date(), days=arguments.days).period
+    query = GapQuery(call.scope.id, period, project_id or None)
     found = await app[GAP_READER].list(query, limit=arguments.limit + 1, offset=offset)
     cursor = str(found[arguments.limit - 1][0]) if len(found) > arguments.limit else None
     return UnansweredAnswer(tuple(_group(gap) for _, gap in found[: arguments.limit]), cursor)

@@ -52,6 +52,7 @@ PATH_PARAMETERS = {
         Parameter("webhookId", "The webhook's id.", where="path"),
         Parameter("deliveryId", "The delivery's id: the `webhook-id` that was sent.", where="path"),
         Parameter("threadId", "The thread's id, or that of a question in it.", where="path"),
+        Parameter("gapId", "The gap's id, as the list of gaps shows it.", where="path"),
         Parameter("messageId", "The reply's id.", where="path"),
         Parameter("number", "The number of a citation in the answer.", where="path", example="1"),
     )

@@ -8,6 +8,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from service.commands.erasures import erase_subject
+from service.commands.gaps import dismiss_gap, restore_gap
 from service.domain.errors import Invalid
 from service.domain.threads.feedback import Rating
 from service.domain.threads.question_words import words_of
@@ -53,6 +54,7 @@ MAX_LISTED, LISTED = 100, 50
 MAX_TEXT = 200
 """Characters to search for."""
 MAX_GAPS, GAPS = 50, 20
+GapState = Literal["open", "dismissed"]
 MAX_DAYS, DAYS = 366, 30
 CALLERS = tuple(caller for caller in get_args(Caller) if caller)
 
@@ -67,6 +69,8 @@ GAP_EXAMPLE: dict[str, Any] = {
     "pages": ["guides/saml.md"],
     "prompt": "Readers asked the following, and the documentation does not answer it. …",
     "jobId": None,
+    "dismissedBy": None,
+    "dismissedAt": None,
 }
 _COUNTS = {"questions": 120, "answered": 95, "unsure": 6, "unanswered": 14, "failed": 5, "up": 20, "down": 3}
 ANALYTICS_EXAMPLE: dict[str, Any] = {
@@ -228,7 +232,9 @@ async def erase_thread(request: web.Request) -> web.Response:
             example={"gaps": [GAP_EXAMPLE], "nextCursor": None, "hasMore": False},
         )
     },
-    description="Questions that ask for the same thing, in other words too, are one gap. Create a job with a gap's"
+    description="Questions that ask for the same thing, in other words too, are one gap. A question is in none any more"
+    " once one in the same words was answered later, once the site answers it after it was indexed again, or once its"
+    " gap was dismissed. Create a job with a gap's"
     " `prompt` to close it; its `jobId` names the job when the `Idempotency-Key` is `gap ID QUESTION`, with the ids of"
     " the gap and of its first example.",
     parameters=(
@@ -237,18 +243,69 @@ async def erase_thread(request: web.Request) -> web.Response:
         limit_parameter(GAPS, MAX_GAPS),
         CURSOR,
         PROJECT,
+        Parameter(
+            "state",
+            "`open`, which is meant when it is not given, or `dismissed`: the latest first, of all time.",
+            GapState,
+            example="dismissed",
+        ),
     ),
 )
 async def list_gaps(request: web.Request) -> web.Response:
     organization_id = (await admin_key(request)).state.organization_id
     limit = whole_param(request, "limit", GAPS, least=1, most=MAX_GAPS)
-    query = GapQuery(organization_id, period_of(request), query_param(request, "projectId"))
-    offset = cursor_of(request, 0)
+    query = _gap_query(request, organization_id)
+    offset, state = cursor_of(request, 0), one_of(request, "state", get_args(GapState))
     await _catch_up(request)
-    found = await request.app[GAP_READER].list(query, limit=limit + 1, offset=offset)
+    reader = request.app[GAP_READER]
+    read = reader.list_dismissed if state == "dismissed" else reader.list
+    found = await read(query, limit=limit + 1, offset=offset)
     has_more = len(found) > limit
     shown = tuple(gap for _, gap in found[:limit])
     return json_response(GapsView(shown, str(found[limit - 1][0]) if has_more else None, has_more))
+
+
+def _gap_query(request: web.Request, organization_id: str) -> GapQuery:
+    return GapQuery(organization_id, period_of(request), query_param(request, "projectId"))
+
+
+@routes.operation(
+    "POST",
+    "/v2/gaps/{gapId}/dismiss",
+    "dismissGap",
+    "Readers",
+    "Dismiss a gap",
+    {204: Answer("It is dismissed.")},
+    description="Questions in the words of those that it has are in no gap from now on; one in other words is a gap"
+    " again. Give the period and the project with which the gap was listed. Safe to repeat.",
+    parameters=(FROM, TO, PROJECT),
+    errors={404: ("gap_not_found",)},
+)
+async def post_gap_dismiss(request: web.Request) -> web.Response:
+    organization_id = (await admin_key(request)).state.organization_id
+    query = _gap_query(request, organization_id)
+    await _catch_up(request)
+    store, views, reader = request.app[STORE], request.app[VIEWS], request.app[GAP_READER]
+    await dismiss_gap(store, views, reader, query, request.match_info["gapId"], metadata_of(request))
+    return web.Response(status=204)
+
+
+@routes.operation(
+    "POST",
+    "/v2/gaps/{gapId}/restore",
+    "restoreGap",
+    "Readers",
+    "Restore a gap",
+    {204: Answer("It is listed again, unless its questions are answered by now.")},
+    description="Undoes a dismissal.",
+    errors={404: ("gap_not_found",)},
+)
+async def post_gap_restore(request: web.Request) -> web.Response:
+    organization_id = (await admin_key(request)).state.organization_id
+    await _catch_up(request)
+    store, views = request.app[STORE], request.app[VIEWS]
+    await restore_gap(store, views, organization_id, request.match_info["gapId"], metadata_of(request))
+    return web.Response(status=204)
 
 
 @routes.operation(

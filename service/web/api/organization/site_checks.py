@@ -8,6 +8,7 @@ from typing import Annotated
 from aiohttp import web
 from msgspec import Meta, Struct
 
+from service.assistant.judging import answers_with
 from service.domain.errors import Invalid, Unavailable
 from service.domain.search import SearchFilter
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
@@ -23,7 +24,7 @@ from service.web.api.description.operations import Answer, Parameter, Routes
 from service.web.api.organization.sites import site_of
 from service.web.api.search import SEARCH_EXAMPLE
 from service.web.http.access.access import admin_key
-from service.web.http.app_keys import INDEX
+from service.web.http.app_keys import INDEX, MODELS
 from service.web.http.problems import json_response, read_body
 from service.web.http.query_params import bad_query, query_param
 from service.web.http.schemas import NOT_BLANK
@@ -64,7 +65,9 @@ EXPLAINED_EXAMPLE = {
 EVALUATION_EXAMPLE = {
     "domain": "guide",
     "commit": "9fceb02d0ae598e95dc970b74767f19372d61af8",
-    "questions": 2,
+    "questions": 3,
+    "plain": 1,
+    "answered": 1,
     "recallAt5": 0.5,
     "hitAt5": 0.5,
     "mrr": 0.5,
@@ -97,7 +100,7 @@ Texts = Annotated[tuple[Text, ...], Meta(max_length=100)]
 
 
 class GoldenQuestionBody(Struct):
-    """A question, and either the pages or the facts that it wants."""
+    """A question, and the pages or the facts that it wants; a plain one wants an answer of the builtin assistant."""
 
     query: Annotated[
         str,
@@ -181,6 +184,7 @@ async def explained_search(request: web.Request, site: SiteView, query: str, lan
     body_examples={
         "pages": {"questions": [{"query": "How do I retry a job?", "relevant": ["guides/retries.md"]}]},
         "facts": {"questions": [{"query": "How long is the delay?", "facts": ["30 seconds"]}]},
+        "plain": {"questions": [{"query": "How long is the delay?"}]},
     },
     errors={404: ("not_indexed",)},
 )
@@ -200,7 +204,8 @@ async def evaluated(request: web.Request, site: SiteView, questions: Sequence[Qu
     turn = partial(shares.searches.slot, site.organization_id)
     try:
         async with shares.golden.slot(site.organization_id), asyncio.timeout(GOLDEN_SECONDS):
-            return await evaluate_site(index, site.domain, questions, lambda *_: None, turn)
+            judged = answers_with(index, request.app[MODELS].builtin_for_assistant)
+            return await evaluate_site(index, site.domain, questions, lambda *_: None, judged, turn)
     except TimeoutError:
         late = f"The questions took longer than {GOLDEN_SECONDS:g} seconds. Ask fewer at a time."
         raise Unavailable(late) from None

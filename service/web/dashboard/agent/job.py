@@ -22,8 +22,9 @@ from service.queries.read_models import wait_for_head
 from service.runtime.processes import run_in_child
 from service.runtime.system import new_id
 from service.views.projects import ProjectView
+from service.web.dashboard.actors import actor_names
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
-from service.web.http.access.people import PEOPLE_DIRECTORY, Member, member, metadata
+from service.web.http.access.people import Member, member, metadata
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
@@ -83,25 +84,13 @@ async def _state(request: web.Request, viewer: Member, project: ProjectView, job
         "job": job.view,
         "project": project,
         "todos": await read_plan(request.app[VIEWS], job.view.id),
-        "requested_by": _actor_name(request, listed),
+        "requested_by": (await actor_names(request, viewer.organization_id))(listed.requested_by),
         "number": number,
         "can_close": can_close,
         "is_changing": is_changing,
         "can_edit": viewer.can_edit,
         "forms": forms() if is_builtin(job.view.model) else (),
     }
-
-
-def _actor_name(request: web.Request, listed: ListedJob) -> str:
-    kind, _, name = listed.requested_by.partition(":")
-    match kind:
-        case "person":
-            person = request.app[PEOPLE_DIRECTORY].find(name)
-            return (person.name or person.email) if person else "a person"
-        case "cli":
-            return f"{name} at the terminal"
-        case _:
-            return f"key {listed.requested_by[:12]}"
 
 
 def _number(text: str) -> int | None:

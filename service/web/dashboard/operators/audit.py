@@ -16,6 +16,7 @@ from service.queries.audit import CATEGORIES, Filter, event_at, event_page, page
 from service.queries.export_format import Line, encoded, heading
 from service.runtime.system import new_id
 from service.streams import JOBS
+from service.web.dashboard.actors import actor_names
 from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
 from service.web.http.access.people import SignedIn, metadata, operator
 from service.web.http.app_keys import DATA, LOG_CHECK, REPRODUCER, SHARED_SECRETS, STORE
@@ -53,6 +54,7 @@ async def show_events(request: web.Request) -> web.Response:
         before=before,
         categories=[("", "All"), *((name, name) for name in CATEGORIES)],
         head=await store.head(),
+        name_of=await actor_names(request, None),
     )
 
 
@@ -66,7 +68,15 @@ async def show_event(request: web.Request) -> web.Response:
         return json_response(event)
     text = msgspec.json.format(msgspec.json.encode(event), indent=2).decode()
     head = await request.app[STORE].head()
-    return dashboard_page(request, person, "operators/audit_event.html", event=event, text=text, head=head)
+    return dashboard_page(
+        request,
+        person,
+        "operators/audit_event.html",
+        event=event,
+        text=text,
+        head=head,
+        name_of=await actor_names(request, None),
+    )
 
 
 @routes.get("/operator/audit/verify")

@@ -2,10 +2,10 @@
 
 from aiohttp import web
 
-from service.queries.access.keys import key_names
 from service.queries.readers.analytics import Days, read_analytics, with_uncited_pages
 from service.queries.readers.questions import catch_up_questions
 from service.runtime.system import now
+from service.web.dashboard.actors import actor_names
 from service.web.dashboard.page import dashboard_page
 from service.web.dashboard.readers.periods import DAYS, filters_of
 from service.web.dashboard.readers.questions import CALLERS
@@ -31,5 +31,5 @@ async def show_analytics(request: web.Request) -> web.Response:
     return dashboard_page(
         request, viewer, "readers/analytics.html",
         found=found, filters=filters, all_days=DAYS, callers=CALLERS,
-        names=await key_names(views, viewer.organization_id),
+        name_of=await actor_names(request, viewer.organization_id),
     )  # fmt: skip

@@ -1,12 +1,12 @@
 """The filters that the pages about readers share: the last days, and a site."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 from aiohttp import web
 from msgspec import Struct
 
 from service.queries.projects import list_organization_projects
+from service.queries.readers.analytics import Days
 from service.queries.readers.questions import Period
 from service.runtime.system import now
 from service.views.projects import ProjectView
@@ -14,7 +14,7 @@ from service.web.http.access.people import Member
 from service.web.http.app_keys import VIEWS
 from service.web.http.query_params import query_param
 
-DAYS = {"1": "Last day", "7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365": "Last year"}
+DAYS = {"1": "Today", "7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365": "Last year"}
 EVER = ""
 UNKNOWN = "unknown"
 """Stands for a site that is not the organization's, so that no one's words come into the log by an address."""
@@ -59,14 +59,8 @@ class Filters(Struct, frozen=True):
         return {"days": self.days or "all", **({"site": self.site} if self.site else {})}
 
     def period(self) -> Period:
-        return Period.between(now() - timedelta(days=int(self.days)), None) if self.days else Period()
-
-    def day_period(self) -> Period:
-        """Return the period from the beginning of its first day in UTC: the same for the whole of a day."""
-        if not self.days:
-            return Period()
-        first = (now() - timedelta(days=int(self.days))).replace(hour=0, minute=0, second=0, microsecond=0)
-        return Period.between(first, None)
+        """Return the period; of days it is the same for the whole of a day in UTC."""
+        return Days.until(now().date(), days=int(self.days)).period if self.days else Period()
 
 
 async def filters_of(request: web.Request, viewer: Member, *, days: str) -> Filters:

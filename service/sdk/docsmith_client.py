@@ -1052,7 +1052,7 @@ class Invited:
         role: A viewer reads; an editor also gives jobs; an owner also manages keys and people.
         given_at: When the person got this role.
         signed_in_at: When the person last signed in; null for never.
-        sign_in_link: Signs the person in, once, within 15 minutes. It is shown this once.
+        sign_in_link: Signs the person in, once, within 7 days. It is shown this once.
     """
 
     id: str

@@ -56,7 +56,7 @@ def test_the_first_start_says_what_to_do_and_later_ones_do_not(service, tmp_path
     before = []
     for one in service.each:
         said = one.log()
-        assert f"Docsmith serves {one.url}, with its data in {one.data} (agent builtin/editor" in said
+        assert f"Docsmith serves {one.url}, with its data in the folder {one.data} (agent builtin/editor" in said
         assert f"docsmith project create --name NAME --repository URL_OR_FOLDER --domain SITE --data {one.data}" in said
         before.append(len(said))
     service.set_up(write_docs(tmp_path / "docs"), index=False)

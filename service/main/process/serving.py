@@ -36,7 +36,7 @@ This prints a link that signs you in there, once, within {LINK_MINUTES} minutes:
 """
 
 FIRST_STEPS = """
-Docsmith serves {url}, with its data in {data} ({models}).
+Docsmith serves {url}, with its data in the folder {data} ({models}).
 There is no documentation yet. Add it in a browser: an upload, a folder, a git address, a website, or a sample.
 {sign_in}
 To do it in another terminal instead:

@@ -139,6 +139,7 @@ def test_project_of_an_upload_is_accessible(browsing, axe, service):
     with browsing.opened("owner") as page:
         page.goto(f"/dashboard/{service.organization_id}/projects/new?from=upload")
         page.get_by_label("Project name", exact=True).fill("Sent to be looked at")
+        page.get_by_text("More settings").click()
         page.get_by_label("Address of the site").fill("https://docs.example.com")
         file = {"name": "kite.zip", "mimeType": "application/zip", "buffer": archive()}
         page.get_by_label("Zip archive").set_input_files(file)

@@ -56,7 +56,7 @@ def test_first_run_needs_nothing_but_a_browser(page):
     page.get_by_role("button", name="Sign in", exact=True).click()
 
     page.get_by_role("heading", name="Begin with your documentation").wait_for()
-    page.get_by_label("Project name").fill("Kite guide")
+    page.get_by_label("Project name", exact=True).fill("Kite guide")
     page.get_by_label("Your organization").fill("Acme")
     file = {"name": "kite.zip", "mimeType": "application/zip", "buffer": archive()}
     page.get_by_label("Zip archive").set_input_files(file)

@@ -11,7 +11,7 @@ async def opened(client, service, prompt):
     path = await created(client, service, prompt)
     await followed(client, path)
     page = await text_of(client, path)
-    link = page.partition('href="' + service.url + "/hosted/")[2].partition('"')[0]
+    link = page.partition('href="../../../hosted/')[2].partition('"')[0]
     return path, urlsplit(f"/hosted/{link}").path
 
 

@@ -5,16 +5,22 @@ from urllib.parse import quote
 
 _ENCODED_LETTER = re.compile(r"%[89A-F][0-9A-F]", re.IGNORECASE)
 _ALWAYS = frozenset('%#?<>\\"^`{|}')
-_SAFE = "/:@!$&'()*+,;=~"
+_UNSAFE = re.compile(r"[\s%#?<>\\\"^`{|}\[\]]")
 
 
 def encoded_address(address: str) -> str:
-    """Return a path of a site as it stands in an address; what is an address already, with a query, is not given."""
-    return quote(address, safe=_SAFE)
+    """Return the path of a page as it stands in an address and in links. Letters of other scripts stay, as readers and
+    browsers show them.
+    """
+    return _UNSAFE.sub(lambda found: quote(found[0], safe=""), address)
 
 
-def encoded_anchor(anchor: str) -> str:
-    return quote(anchor, safe=_SAFE + "?")
+def with_anchor(address: str, anchor: str) -> str:
+    """Return an address, encoded, with the anchor of a section; empty for none."""
+    return f"{encoded_address(address)}#{re.sub(_SPACE, '%20', anchor)}" if anchor else encoded_address(address)
+
+
+_SPACE = re.compile(r"\s")
 
 
 def link_target(path: str, like: str, *, is_wrapped: bool = False) -> str:

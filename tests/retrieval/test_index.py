@@ -142,3 +142,16 @@ async def test_owner_instructions_are_bounded(indexed):
     report = await indexed.fill({"a.md": "# A", ".docsmith/assistant.md": "é" * 20_000})
     assert (await indexed.index.search(DOMAIN, "a")).instructions == "é" * MAX_INSTRUCTIONS
     assert [one.path for one in report.skipped] == [".docsmith/assistant.md"]
+
+
+async def test_addresses_are_percent_encoded_outside_of_the_index(indexed):
+    names = ["My Setup/VS Code", "a#b", "what?", "100%", "über"]
+    await indexed.fill({f"{name}.md": f"# T\n\n## Part\n\nWord{at}.\n" for at, name in enumerate(names)})
+    encoded = ["/My%20Setup/VS%20Code", "/a%23b", "/what%3F", "/100%25", "/über"]
+    for at, (name, address) in enumerate(zip(names, encoded, strict=True)):
+        (section, *_) = (await indexed.index.search(DOMAIN, f"word{at}")).sections
+        assert section.url == f"{address}#part"
+        for asked in (address, f"{name}.md", f"{address}#part"):
+            page = await indexed.index.read_page(DOMAIN, asked)
+            assert (page.path, page.url) == (f"{name}.md", address)
+    assert {page.url for page in (await indexed.index.list_pages(DOMAIN)).pages} == set(encoded)

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from service.markup.addresses import encoded_address
 from service.markup.languages.detection import known_language
 from service.ports.search_index import ListedPage, OtherPages, PageList, PageName
 
@@ -21,7 +22,13 @@ def list_pages(db: sqlite3.Connection, readers: Sequence[str] | None) -> PageLis
     return PageList(
         str(facts["commit"]),
         tuple(
-            ListedPage(path, url, title, description, is_main=bool(is_main) and known_language(language) in own)
+            ListedPage(
+                path,
+                encoded_address(url),
+                title,
+                description,
+                is_main=bool(is_main) and known_language(language) in own,
+            )
             for path, url, title, description, language, is_main, groups in rows
             if is_for(groups, readers)
         ),
@@ -33,7 +40,7 @@ def pages_besides(db: sqlite3.Connection, paths: Sequence[str], limit: int) -> O
     others, given = "FROM pages WHERE path NOT IN (SELECT value FROM json_each(?))", json.dumps(list(paths))
     (count,) = db.execute(f"SELECT count(*) {others}", (given,)).fetchone()
     rows = db.execute(f"SELECT path, url, title {others} ORDER BY id LIMIT ?", (given, limit))
-    return OtherPages(count, tuple(PageName(*row) for row in rows))
+    return OtherPages(count, tuple(PageName(path, encoded_address(url), title) for path, url, title in rows))
 
 
 def reader_groups(db: sqlite3.Connection) -> list[str]:

@@ -14,6 +14,7 @@ from functools import partial
 from math import log1p
 from pathlib import Path
 from posixpath import dirname
+from urllib.parse import unquote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from tantivy import Query, Schema
 from service.domain.errors import Invalid
 from service.domain.search import QueryWord, SearchFilter
 from service.domain.sites import Skipped
+from service.markup.addresses import encoded_address, with_anchor
 from service.markup.prose import words_of
 from service.ports.search_index import Explanation, Highlights, OtherPages, Page, PageList, SearchResult, Section
 from service.retrieval.index.check import SiteCheck, check_index
@@ -371,7 +373,7 @@ class SiteIndex:
         heading, headings, anchor, text, start, end, path = row
         return Section(
             path=path or page.path,
-            url=f"{page.url}#{anchor}" if anchor else page.url,
+            url=with_anchor(page.url, anchor),
             title=page.title,
             heading=heading,
             heading_path=tuple(json.loads(headings)),
@@ -459,7 +461,7 @@ class SiteIndex:
         (content,) = self._db.execute("SELECT content FROM pages WHERE id = ?", (row.id,)).fetchone()
         sections = self.sections_of_page(row.id)
         whole = unpack_page(content, [section.text for section in sections])
-        return Page(row.path, row.url, row.title, whole, sections, self.commit)
+        return Page(row.path, encoded_address(row.url), row.title, whole, sections, self.commit)
 
     def links(self) -> PageAddresses:
         """Return the addresses of the pages; they are read once."""
@@ -494,9 +496,14 @@ class SiteIndex:
         return {row[0]: _PageRow(*row) for row in rows}
 
     def _page_at(self, path: str) -> _PageRow | None:
-        key = "/" + "/".join(part for part in path[:2000].partition("#")[0].partition("?")[0].split("/") if part)
-        row = self._db.execute(
-            "SELECT id, path, url, title FROM pages WHERE id = (SELECT page FROM addresses WHERE key = ?)",
-            (key.casefold().encode("utf-8", "replace").decode(),),
-        ).fetchone()
-        return _PageRow(*row) if row is not None else None
+        """Return the page with a path or an address, which may be percent-encoded and have a query and an anchor."""
+        bare = path[:2000].partition("#")[0].partition("?")[0]
+        for each in dict.fromkeys((bare, unquote(bare), path[:2000])):
+            key = "/" + "/".join(part for part in each.split("/") if part)
+            row = self._db.execute(
+                "SELECT id, path, url, title FROM pages WHERE id = (SELECT page FROM addresses WHERE key = ?)",
+                (key.casefold().encode("utf-8", "replace").decode(),),
+            ).fetchone()
+            if row is not None:
+                return _PageRow(*row)
+        return None

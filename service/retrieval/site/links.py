@@ -218,6 +218,8 @@ def _from_root(target: str, site: Site) -> Iterator[str]:
     base = site.rules.base
     if base and not (target == base or target.startswith(f"{base}/")):
         return
+    if base:
+        yield target[len(base) :] or "/"  # of generators whose addresses are without it
     yield target
     yield _INDEX_TAIL.sub("", without_suffix(target)) or "/"
 

@@ -83,7 +83,8 @@ class Site(Struct, frozen=True):
         return _url_key(url) in self.redirects
 
     def path_of(self, url: str) -> str | None:
-        return self.paths.get(_url_key(url))
+        """Return the page at an address, as it is without encoding, query and anchor."""
+        return self.paths.get(_own_key(url))
 
 
 class Placed(Struct, frozen=True, gc=False):
@@ -219,7 +220,7 @@ class SiteBuilder:
         redirects = tuple(
             (alias if alias.startswith("/") else f"{dirname(page.url)}/{alias}", page.url) for alias in placed.aliases
         )
-        return Placement(placed, entry, page, tuple(map(_url_key, every)), redirects)
+        return Placement(placed, entry, page, tuple(map(_own_key, every)), redirects)
 
     def _votes(self, base: str) -> int:
         urls = {_url_key(self._layout.resolve_url(each.path, each.front_matter, base)[0]) for each in self._placed}
@@ -291,6 +292,11 @@ def _title_of(path: str) -> str:
         name = folder.rpartition("/")[2] or name
     words = re.sub(r"[-_]+", " ", NUMBER.sub("", name)).strip()
     return words[:1].upper() + words[1:]
+
+
+def _own_key(url: str) -> str:
+    """Return the key of an address that is not encoded: every sign in it is one of the page's name."""
+    return clean_url(url).casefold()
 
 
 def _url_key(url: str) -> str:

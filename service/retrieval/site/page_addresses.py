@@ -9,6 +9,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from service.markup.addresses import with_anchor
+
 MAX_ADDRESS_CHARACTERS = 2_000
 MAX_ALIKE = 100
 """Limit for the pages of one name: to compare them takes a tenth of a millisecond, and answers have many links."""
@@ -38,8 +40,8 @@ class PageAddresses:
         self._by_name: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
         files: dict[tuple[str, ...], AddressedPage] = {}
         for page in pages:
-            self._pages[_parts(page.url)] = page
-            files[_parts(page.path)] = page
+            self._pages[_parts(page.url.replace("%", "%25"))] = page
+            files[_parts(page.path.replace("%", "%25"))] = page
         for parts, page in [*((_parts(alias), page) for alias, page in aliases.items()), *files.items()]:
             self._pages.setdefault(parts, page)
         for parts in self._pages:
@@ -53,7 +55,7 @@ class PageAddresses:
         if page is None:
             return None
         known = _known_anchor(page.anchors, unquote(anchor)) if anchor else ""
-        return f"{page.url}#{known}" if known else page.url
+        return with_anchor(page.url, known)
 
     def _readable(self, parts: tuple[str, ...], readers: Sequence[str]) -> AddressedPage | None:
         page = self._pages.get(parts)

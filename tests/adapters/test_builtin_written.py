@@ -71,3 +71,22 @@ async def test_replacing_keeps_addresses_and_words_whole():
         "a.md": "A dog is no category. Concatenate cats. <https://cat.test> [dog](http://cat.test) 猫dog dog-like\n"
     }
     assert 'because "cat" is only a part of the word there: category, Concatenate, cats, bobcat.' in found.message
+
+
+async def test_new_page_is_named_in_the_list_of_pages():
+    files = {
+        "book.toml": "[book]\n",
+        "src/SUMMARY.md": "# Summary\n\n[Preface](preface.md)\n\n- [A](./a.md)\n    - [B](./b/c%20d.md)\n",
+        "src/a.md": "# A\n",
+        "src/preface.md": "# P\n",
+        "src/b/c d.md": "# C\n",
+    }
+    found = await done(files, 'create page "src/b/e f.md" with title "E"')
+    assert found.files["src/SUMMARY.md"] == files["src/SUMMARY.md"] + "    - [E](b/e%20f.md)\n"
+    found = await done(files, 'create page src/g h.md with title "G"')
+    assert "- [A](./a.md)\n- [G](g%20h.md)\n" in found.files["src/SUMMARY.md"]
+
+
+@pytest.mark.parametrize("text", ["rename a b.md to c d.md", 'Remove "a b.md"', "remove page a b.md"])
+async def test_names_of_pages_may_have_blanks(text):
+    assert (await done({"a b.md": "# A\n", "c.md": "# C\n"}, text)).changed["a b.md"] is None

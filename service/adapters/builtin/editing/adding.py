@@ -1,21 +1,29 @@
 """Add text to a page, at a heading or to every page; create a page, and name it in the navigation."""
 
 import json
+import re
 from collections.abc import Generator, Sequence
 from pathlib import PurePosixPath
+from posixpath import join, normpath, relpath
+from urllib.parse import unquote
 
 from msgspec import Struct
 
 from service.adapters.builtin.editing.forms import EVERY_PAGE, Add, Create, short
-from service.adapters.builtin.editing.navigation_files.entries import entry_for, is_named, names_pages
+from service.adapters.builtin.editing.navigation_files.entries import distance, entry_for, is_named, names_pages
 from service.adapters.builtin.editing.pages import is_page, section_of, top_of
 from service.adapters.builtin.editing.reading_back import reads_as_meant
 from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
 from service.adapters.builtin.editing.tool_results import docs_folder, lines_in, number_listed, paths_in
+from service.markup.addresses import link_target
 from service.markup.generator_files import NAVIGATION_DATA
+from service.markup.markdown import Markdown
 from service.markup.writing import markdown_words, rest_heading
 from service.ports.model import ToolMessage
 
+_ITEM = re.compile(r"[ \t]*[-*+][ \t]+(?=\[)")
+_SUMMARIES = frozenset(("SUMMARY.md", "_sidebar.md"))
+"""Lists of links to all pages (``NAVIGATION``)."""
 _LISTED_SUFFIXES = (".md", ".markdown", ".rst", ".adoc")
 
 
@@ -176,7 +184,10 @@ def navigation_of(editing: Editing, page: str) -> Generator[Step, Turn, tuple[st
 def _name_in_navigation(editing: Editing, page: str, title: str) -> Steps:
     """Add the page to the nearest navigation file above it, if there is one."""
     file, lines, known = yield from navigation_of(editing, page)
-    if not file or not names_pages(file, lines) or is_named(file, lines, page):
+    if not file:
+        yield from _name_in_summary(editing, page, title, known)
+        return
+    if not names_pages(file, lines) or is_named(file, lines, page):
         return
     entry = entry_for(file, lines, page, title, [path for path in known if is_page(path)])
     if entry is None:
@@ -188,6 +199,38 @@ def _name_in_navigation(editing: Editing, page: str, title: str) -> Steps:
         editing.report_errors([result])
     else:
         editing.say(f"Named it in {file}.")
+
+
+def _name_in_summary(editing: Editing, page: str, title: str, known: Sequence[str]) -> Steps:
+    """Add the page to the nearest list of links above it, behind the nearest page that the list names."""
+    above = [path for path in known if PurePosixPath(path).name in _SUMMARIES]
+    file = max((path for path in above if _is_below(page, PurePosixPath(path).parent.as_posix())), key=len, default="")
+    if not file:
+        return
+    lines = yield from editing.lines(file)
+    text, folder = "\n".join(lines), PurePosixPath(file).parent.as_posix()
+    links = [link for link in Markdown(text).links if link.kind == "inline" and not link.is_image]
+    named = {normpath(join(folder, unquote(link.target.partition("#")[0]))): link for link in links}
+    items = {path: text.count("\n", 0, link.begin) for path, link in named.items() if is_page(path)}
+    items = {path: line for path, line in items.items() if _ITEM.match(lines[line])}
+    if page in named or not items:
+        return
+    near = min(items, key=lambda path: distance(path, page))
+    line = items[near]
+    item = _ITEM.match(lines[line])
+    assert item is not None
+    target = link_target(relpath(page, folder), named[near].target)
+    new = f"{lines[line].rstrip()}\n{item[0]}[{markdown_words(title)}]({target})"
+    new = new.replace("\n", "\r\n") if lines[0].endswith("\r") else new
+    result = yield from editing.one("", "replace", path=file, old=lines[line].rstrip(), new=new, line=line + 1)
+    if result.is_error:
+        editing.report_errors([result])
+    else:
+        editing.say(f"Named it in {file}.")
+
+
+def _is_below(page: str, folder: str) -> bool:
+    return folder == "." or page.startswith(f"{folder}/")
 
 
 def _is_navigation_of(path: str, page: str) -> bool:

@@ -61,7 +61,9 @@ class FixLinks(Struct, frozen=True):
 Instruction = Replace | Add | Create | Rename | Remove | SetTitle | FixLinks
 
 _TEXT = "\x00\\d+\x00"
-_PATH = "(?:\x00\\d+\x00|[^\\s,;\x00]+)"
+_PATH = "(?:\x00\\d+\x00|[^\\s,;\x00]+|[^,;\x00]{1,200}?\\.(?:mdx?|markdown|rst|adoc|txt)(?=\\s|$))"
+"""A path without quotes may have blanks where it ends in the suffix of a page."""
+_PAGE_SUFFIX = r"/|\.(?:mdx?|markdown|rst|adoc|txt)$"
 _PAGE_PATH = "[^\\s,;\x00]*(?:/[^\\s,;\x00]+|\\.(?:mdx?|markdown|rst|adoc|txt))"
 _EVERY = r"(?:all|every|each|the\s+whole|the\s+entire|the)(?:\s+of)?(?:\s+the)?"
 _PAGES = rf"{_EVERY}\s+(?:pages?|files?|docs|documentation|site)(?:\s+of\s+the\s+(?:docs|documentation|site))?"
@@ -110,7 +112,7 @@ _RULES: tuple[tuple[type[Instruction], re.Pattern[str]], ...] = tuple(
         ),
         (
             Remove,
-            rf"(?:remove|delete)\s+(?:the\s+)?(?:(?:page|file)\s+(?P<path>{_PATH})|(?P<bare>{_PAGE_PATH}))"
+            rf"(?:remove|delete)\s+(?:the\s+)?(?:(?:page|file)\s+(?P<path>{_PATH})|(?P<bare>{_PAGE_PATH}|\x00\d+\x00))"
             r"(?:,?\s+(?:and|with)\s+(?:(?:all|any|the|its|links?|references?|navigation|entry|and|to|it)\s*+){1,9})?",
         ),
         (
@@ -255,7 +257,7 @@ def _made(kind: type[Instruction], named: dict[str, str]) -> Instruction | None:
     if kind is Rename:
         return Rename(path, named["to"], bool(named["move"]))
     if kind is Remove:
-        return Remove(path or named["bare"])
+        return Remove(path or named["bare"]) if path or re.search(_PAGE_SUFFIX, named["bare"]) else None
     if kind is SetTitle:
         return SetTitle(path, named["title"]) if named["title"].strip() else None
     return FixLinks("" if path == EVERY_PAGE else path)

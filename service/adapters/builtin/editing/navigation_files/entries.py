@@ -29,7 +29,7 @@ def entry_for(navigation: str, lines: Sequence[str], page: str, title: str, page
     root, named = _root(navigation, lines), _finder(navigation)
     if not page.startswith(root):
         return None
-    for other in sorted(pages, key=lambda path: _distance(path, page)):
+    for other in sorted(pages, key=lambda path: distance(path, page)):
         found = named(lines, other[len(root) :]) if other.startswith(root) and other != page else None
         if found is None:
             continue
@@ -99,7 +99,7 @@ def _root(navigation: str, lines: Sequence[str]) -> str:
     return f"{folder}/" if folder else ""
 
 
-def _distance(path: str, page: str) -> tuple[int, bool]:
+def distance(path: str, page: str) -> tuple[int, bool]:
     """Return how many folders lie between two pages. The page of a folder comes after its others: it mostly stands
     first.
     """

@@ -159,7 +159,10 @@ def query_words(query: str, words: Words, terms: Terms, only: Query | None = Non
     names += tuple(
         word
         for word, read in zip(kept, found, strict=False)
-        if word.casefold() in capitals - in_names and not read.share and not read.corrected and not read.kindred
+        if word.casefold() in capitals - in_names
+        and not read.share
+        and not read.kindred
+        and (not read.corrected or " " in read.corrected)
     )
     return (*found, *(QueryWord(name, 0.0, is_name=True) for name in names))
 

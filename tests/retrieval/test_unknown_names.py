@@ -1,0 +1,32 @@
+"""Names in a question that no page has are known from words that are only said otherwise."""
+
+import pytest
+
+from service.ports.search_index import MaterialRequest
+from tests.retrieval.sites import DOMAIN
+
+PAGE = "# Parcels\n\n## Weight\n\nSet `max_weight` or pass `--heavy-load` to a glimmer of the stack: see Stripe.\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "unknown"),
+    [
+        ("What does max_weight do?", ()),
+        ("What does --heavy-load do?", ()),
+        ("How do I pay with Stripe?", ()),
+        ("What does max_height do?", ("max_height",)),
+        ("What does `--light-load` do?", ("--light-load",)),
+        ("How do I call Parcels.weigh_all()?", ("Parcels.weigh_all",)),
+        ("Can I use it with Glimmerstack?", ("Glimmerstack",)),
+    ],
+)
+async def test_name_that_no_page_has_is_found_out(indexed, question, unknown):
+    await indexed.fill({"parcels.md": PAGE})
+    material = await indexed.index.find_material(DOMAIN, MaterialRequest((question,), 2_000))
+    assert tuple(word.typed for word in material.words if word.is_name) == unknown
+
+
+async def test_word_of_the_page_stands_for_that_of_a_reader(indexed):
+    await indexed.fill({"parcels.md": PAGE})
+    material = await indexed.index.find_material(DOMAIN, MaterialRequest(("How heavy may a package be?",), 2_000))
+    assert {word.typed: word.kindred for word in material.words}["package"] == ("parcel",)

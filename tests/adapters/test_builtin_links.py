@@ -463,3 +463,11 @@ async def test_removing_takes_out_names_of_all_forms():
     found = await done(book, 'remove page "src/a b.md"')
     assert found.files["src/SUMMARY.md"] == "# Summary\n\n- [C](c.md)\n"
     assert found.files["src/c.md"] == "# C\n\nOf a.\n"
+
+
+async def test_translation_of_a_renamed_page_is_named():
+    french = "i18n/fr/docusaurus-plugin-content-docs/current/a.md"
+    files = docusaurus("i18n: {defaultLocale: 'en', locales: ['en', 'fr']}, ", **{"docs/a.md": PAGE, french: PAGE})
+    found = await done(files, "rename page docs/a.md to docs/b.md")
+    assert f"`{french}`, line 1" in found.message
+    assert [(one.path, one.code) for one in found.problems] == [(french, "name_left")]

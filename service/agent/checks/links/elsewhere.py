@@ -67,6 +67,16 @@ def named_elsewhere(
     return found[:MAX_FOUND]
 
 
+def translations_left(moved: Mapping[str, str], before: SiteView, now: SiteView) -> list[BrokenLink]:
+    """Return the translations of pages that have moved which are still where they were."""
+    keys = {(page.copy_key, page.version): path for path in moved if (page := before.site.pages.get(path)) is not None}
+    return [
+        BrokenLink(path, 1, of, (), clear=False, reason="it translates a page that has moved", is_for_people=True)
+        for path, page in before.site.pages.items()
+        if (of := keys.get((page.copy_key, page.version), "")) and path != of and path in now.files
+    ][:MAX_FOUND]
+
+
 def _names(path: str, view: SiteView) -> Iterator[tuple[str, str]]:
     """Yield the names of a page, by their form."""
     page, root = view.site.pages.get(path), view.layout.root

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from service.agent.checks import navigation
 from service.agent.checks.links.base_site import base_site
-from service.agent.checks.links.elsewhere import named_elsewhere, searched
+from service.agent.checks.links.elsewhere import named_elsewhere, searched, translations_left
 from service.agent.checks.links.guesses import MOVED, BrokenLink, LinkReport, SuspectLink, UnknownLink, verdicts
 from service.agent.checks.links.heading_renames import renamed_anchors
 from service.agent.checks.links.site_view import (
@@ -135,7 +135,10 @@ class Links:
             if some:
                 found += await asyncio.to_thread(named_elsewhere, some, gone, before, now)
         may_write = self._workspace.may_write
-        return [each if may_write(each.path) else replace(each, clear=False, is_for_people=True) for each in found]
+        left = await asyncio.to_thread(translations_left, moved, before, now)
+        return left + [
+            each if may_write(each.path) else replace(each, clear=False, is_for_people=True) for each in found
+        ]
 
     # Views
 

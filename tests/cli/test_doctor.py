@@ -1,5 +1,7 @@
 """``docsmith doctor``: each mistake is found, with what mends it, and a sound installation has none."""
 
+import ast
+import json
 import shutil
 import socket
 import sqlite3
@@ -8,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from service.cli.operate import damage, doctor, instance_findings, surroundings, wrapping_findings
 from service.cli.operate.surroundings import file_system, look_at_settings
 from service.runtime.settings.settings_file import load_settings
-from tests.service_process import service_in, write_docs
+from tests.service_process import ran, service_in, write_docs
+
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @pytest.fixture
@@ -37,6 +42,40 @@ def test_nothing_is_wrong_with_a_sound_installation(service):
     service.cli("key", "create", "--kind", "assistant", "--domain", service.domain, *page)
     says = [finding["says"] for finding in service.cli("doctor")["findings"]]
     assert any("cannot ask from" in one for one in says)
+
+
+def test_nothing_is_wrong_before_there_is_anything(tmp_path):
+    with service_in(tmp_path) as service:
+        service.environment["DOCSMITH_SERVER__PORT"] = "0"
+        service.start()
+        found = service.cli("doctor")
+        assert found["wrong"] == 0, found
+        notes = {one["name"]: one["mend"] for one in found["findings"] if one["level"] == "note"}
+        assert notes["organization"] == "docsmith organization create --name NAME"
+        service.set_up(write_docs(tmp_path / "docs"), index=False)
+        found = service.cli("doctor")
+        assert found["wrong"] == 0, found
+
+
+def test_nothing_is_wrong_after_init(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ran(["init"], {}).returncode == 0
+    done = ran(["doctor", "--json"], {"DOCSMITH_SERVER__PORT": "0"})
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["wrong"]) == (0, 0)
+    assert "There is no folder data here yet." in [one["says"] for one in found["findings"]]
+    done = ran(["doctor", "--json", "--data", "other"], {"DOCSMITH_SERVER__PORT": "0"})
+    assert (done.returncode, json.loads(done.stdout)["wrong"]) == (1, 1)
+
+
+def test_doctor_never_advises_to_run_doctor():
+    for module in (damage, doctor, instance_findings, surroundings, wrapping_findings):
+        tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+        documented = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
+        said = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        texts = [one for one in said if isinstance(one, str) and one not in documented]
+        assert texts
+        assert not [one for one in texts if "docsmith doctor" in one]
 
 
 def test_doctor_finds_a_context_that_cannot_be_read(service):

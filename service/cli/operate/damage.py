@@ -62,6 +62,6 @@ def _next_step(error: BaseException, data: Path) -> str:
                 f"restore BACKUP --vault VAULT --data {data}-2"
             )
         case StoreCorrupt():
-            return f"docsmith doctor --data {data} says what is wrong with it"
+            return f"restore a backup into a new folder: docsmith restore BACKUP --vault VAULT --data {data}-2"
         case _:
             return ""

@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Set
 from datetime import datetime, timedelta
 
 import click
@@ -51,6 +51,7 @@ _CONCERNS: dict[str, tuple[Level, str]] = {
     "archives": ("wrong", "docsmith vault wrap   # or a server without them"),
     "archives_unknown": ("note", "docsmith vault wrap   # unless that server keeps none"),
 }
+_MODEL = "docsmith config show   # its [models.NAME]: model, api_base, api_key_env"
 SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -105,16 +106,20 @@ async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[F
         yield finding
     organizations, projects = await list_organizations(runtime.views), await list_projects(runtime.views)
     if not organizations:
-        yield Finding("organization", "wrong", "There is none.", "docsmith organization create --name NAME")
+        yield Finding("organization", "note", "There is none yet.", "docsmith organization create --name NAME")
     elif not projects:
         yield Finding(
-            "project", "wrong", "There is none.", "docsmith project create --name NAME --repository URL --domain SITE"
+            "project",
+            "note",
+            "There is none yet.",
+            "docsmith project create --name NAME --repository URL --domain SITE",
         )
     if not log_place(runtime.data).is_local:
         async with runtime.join() as instances:
             for finding in look_at_instances(instances.others(), runtime.hosted_place, projects):
                 yield finding
-    for finding in _look_at_keys(await list_keys(runtime.views), projects):
+    public = {site.view.domain for site in await list_sites(runtime.views) if site.view.public}
+    for finding in _look_at_keys(await list_keys(runtime.views), projects, public):
         yield finding
     for project in projects:
         async for finding in _look_at_project(runtime, project):
@@ -182,6 +187,8 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
         yield Finding(concern.kind, level, concern.says, mend)
     for finding in await asyncio.to_thread(lambda: list(look_at_wrapping(place, runtime.settings.vault, now()))):
         yield finding
+    if any(status.lag and status.failed is None for status in runtime.views.status()):
+        await runtime.views.catch_up()  # the service has recorded something just now
     for status in runtime.views.status():
         if status.failed is not None or status.lag:
             says = status.failed or f"It is {status.lag} events behind."
@@ -190,15 +197,22 @@ async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
             )
 
 
-def _look_at_keys(keys: list[KeyView], projects: list[ProjectView]) -> list[Finding]:
+def _look_at_keys(keys: list[KeyView], projects: list[ProjectView], public: Set[str]) -> list[Finding]:
+    """Return findings about keys; ``public``: the sites that need none.
+
+    Where there was a key and none is left, programs that used it are refused; where there never was one, nothing is
+    missing to those who use the dashboard.
+    """
     found = []
     good = [key for key in keys if key.status == "in_force"]
     if not any(key.kind == "admin" for key in good):
-        found.append(Finding("admin key", "wrong", "None is in force.", "docsmith key create --kind admin"))
+        level: Level = "wrong" if any(key.kind == "admin" for key in keys) else "note"
+        found.append(Finding("admin key", level, "None is in force.", "docsmith key create --kind admin"))
     for project in projects:
-        if not any(project.domain in key.domains for key in good):
+        if project.domain not in public and not any(project.domain in key.domains for key in good):
             mend = f"docsmith key create --kind assistant --domain {project.domain}"
-            found.append(Finding("assistant key", "wrong", f"None in force serves {project.domain}.", mend))
+            level = "wrong" if any(project.domain in key.domains for key in keys) else "note"
+            found.append(Finding("assistant key", level, f"None in force serves {project.domain}.", mend))
     for key in good:
         if key.use == "open":
             mend = f"docsmith key update {key.id} --origin https://YOUR.SITE"
@@ -282,6 +296,8 @@ async def _look_at_index(runtime: Runtime, project: ProjectView) -> Finding:
     site = await get_site(runtime.views, project.domain)
     failure = site.view.failure.message if site and site.view.failure else ""
     if site is None or site.view.commit is None:
+        if site is not None and site.view.index_wanted and not failure:
+            return Finding(name, "note", "There is none yet: the service makes it.", "docsmith serve")
         return Finding(name, "wrong", f"There is none yet. {failure}".rstrip(), mend)
     if site.file and not await asyncio.to_thread(is_whole, runtime.data / "index" / project.domain / site.file):
         return Finding(name, "wrong", "It is gone, or damaged.", mend)
@@ -336,8 +352,8 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
                 async for _ in model.reply(request):
                     pass
         except TimeoutError:
-            yield Finding(f"{work} model", "wrong", f"{model.name} does not answer.", "docsmith doctor --ask-models")
+            yield Finding(f"{work} model", "wrong", f"{model.name} does not answer.", _MODEL)
         except ServiceError as error:
-            yield Finding(f"{work} model", "wrong", f"{model.name}: {error}", "docsmith doctor --ask-models")
+            yield Finding(f"{work} model", "wrong", f"{model.name}: {error}", _MODEL)
         else:
             yield Finding(f"{work} model", "ok", f"{model.name} answers.")

@@ -8,7 +8,7 @@ from service.queries.installation import explain_homes
 from service.runtime.hosted_place import HostedPlace
 from service.views.projects import ProjectView
 
-_AGAIN = "docsmith doctor   # again in half a minute; if it stays so: docsmith health on each instance"
+_AGAIN = "docsmith health   # on each instance, if it is still so in half a minute"
 
 
 def look_at_instances(peers: Sequence[Peer], place: HostedPlace, projects: Sequence[ProjectView]) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from service.cli.parsing import DEFAULT_DATA
 from service.cli.runtime import is_served
 from service.runtime.data_folder import OTHERS, is_copy, open_to_others, other_thing_in
 from service.runtime.scratch import VAULT, leftovers_beside
@@ -64,16 +65,15 @@ def look_around(data: Path, settings_file: Path | None, now: datetime) -> Iterat
 
 def _folder(data: Path) -> Iterator[Finding]:
     if not data.is_dir():
-        yield Finding(
-            "data folder",
-            "wrong",
-            f"There is no folder {data}.",
-            f"docsmith organization create --name NAME --data {data}",
-        )
+        if data == DEFAULT_DATA:  # nobody named another: it is not made yet
+            yield Finding("data folder", "note", f"There is no folder {data} here yet.", "docsmith serve   # makes it")
+        else:
+            mend = f"docsmith serve --data {data}   # makes it, unless another folder is meant"
+            yield Finding("data folder", "wrong", f"There is no folder {data}.", mend)
         return
     if (other := other_thing_in(data)) is not None:
         says = f"{data} is not a data folder; it holds other things, such as {other!r}."
-        yield Finding("data folder", "wrong", says, "docsmith doctor --data DIR   # the right one")
+        yield Finding("data folder", "wrong", says, "--data DIR, or DOCSMITH_DATA, with the right one")
         return
     mode = stat.S_IMODE(data.stat().st_mode)
     if mode & OTHERS:

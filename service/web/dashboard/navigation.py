@@ -59,16 +59,22 @@ class Group(Struct, frozen=True):
 
 
 def groups_of(app: web.Application, path: str, person: SignedIn, member: Member | None) -> list[Group]:
-    """Return the navigation for a person on the page at ``path``, in the organization of ``member`` if any."""
+    """Return the navigation for a person on the page at ``path``, in the organization of ``member`` if any; on other
+    pages in the only one that the person belongs to.
+    """
     served = _served(app)
     found: list[Group] = []
-    if member is not None:
-        base = f"dashboard/{member.organization_id}"
+    place = (member.organization_id, member.role) if member is not None else None
+    if place is None and len(person.roles) == 1:
+        [place] = person.roles.items()
+    if place is not None:
+        organization_id, role = place
+        base = f"dashboard/{organization_id}"
         for name, entries in ORGANIZATION.items():
             shown = [
                 _link(entry.label, f"{base}/{entry.path}".rstrip("/"), path, entry.also and f"{base}/{entry.also}")
                 for entry in entries
-                if is_at_least(member.role, entry.least)
+                if is_at_least(role, entry.least)
                 and f"/dashboard/{{organizationId}}/{entry.path}".rstrip("/") in served
             ]
             if shown:

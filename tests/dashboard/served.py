@@ -36,6 +36,7 @@ LEAST = {
     "POST /ask/{domain}/message": READER,
     "GET /ask/{domain}/message/{chatId}/stream": READER,
     "POST /ask/{domain}/message/{chatId}/stop": READER,
+    "GET /ask/{domain}/pages/{path}": READER,
     "POST /ask/{domain}/search": READER,
     "GET /favicon.ico": ANYONE,
     "GET /assets/{name}": ANYONE,

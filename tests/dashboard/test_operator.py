@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.dashboard.conftest import invite, sign_in
+
 PAGES = ("/operator/health", "/operator/settings", "/operator/organizations")
 
 
@@ -60,3 +62,15 @@ async def test_organization_without_a_name_is_refused(operator):
 def _cookies(client, answer):
     """The client's own cookie, with those of an answer."""
     return "; ".join([client.headers["Cookie"], *(f"{one.key}={one.value}" for one in answer.cookies.values())])
+
+
+async def test_menu_stays_on_the_pages_of_an_operator(service, nobody):
+    new = {"email": "both@example.com", "organization_id": service.organization_id, "role": "owner"}
+    _, link = await invite(service.data, **new, is_operator=True)
+    cookie = {"Cookie": f"__Host-docsmith={sign_in(service.url, link)}"}
+    for path in ("/operator/organizations", "/operator/health", "/operator/settings", "/operator/audit"):
+        async with nobody.get(path, headers=cookie) as answer:
+            text = await answer.text()
+            assert answer.status == 200, text
+            for section in ("jobs", "gaps", "webhooks"):
+                assert f'dashboard/{service.organization_id}/{section}"' in text

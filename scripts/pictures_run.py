@@ -1,4 +1,4 @@
-"""Make the manual's pictures from the running demo: a pull request, the dashboard, the ask page and the widget."""
+"""Make the manual's pictures: the demo's pages, the widget, and the first hour in a browser."""
 
 import http.server
 import re
@@ -8,13 +8,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 MANUAL = ROOT / "service" / "manual"
@@ -25,6 +26,11 @@ WIDTH, HEIGHT = 1080, 720
 SCALE = 0.65
 MAX_BYTES = 100_000
 """Most bytes of a picture: code hosts load them with the README."""
+
+LANTERN = ROOT / "tests" / "samples" / "site"
+"""The documentation of the first hour."""
+QUESTION = "How long is the delay before attempt 3?"
+INSTRUCTION = 'replace "30 s" with "20 s" in concepts/retries'
 
 SITE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
@@ -62,6 +68,8 @@ def main() -> None:
             take(page, "ask")
             show_widget(page, data, service, html, question)
             take(page, "widget")
+        with served_in(Path(folder) / "first"):
+            first_hour(browser, Path(folder))
         browser.close()
     for picture in sorted((MANUAL / "images").iterdir()):
         size = picture.stat().st_size
@@ -70,8 +78,52 @@ def main() -> None:
             sys.exit(f"{picture.name} has more than {MAX_BYTES:,} bytes; make it smaller.")
 
 
-def take(page: Page, name: str) -> None:
+def take(page: Page, name: str, *, height: int = HEIGHT) -> None:
+    page.set_viewport_size({"width": WIDTH, "height": height})
     page.screenshot(path=MANUAL / "images" / f"{name}.png")
+
+
+def first_hour(browser: Browser, folder: Path) -> None:
+    """Do what the page "First hour in the browser" says, and take its pictures."""
+    page = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=SCALE).new_page()
+    page.goto(docsmith(folder / "first", "login")["link"])
+    page.get_by_role("button", name="Sign in").first.click()
+    page.wait_for_url("**/begin")
+    page.get_by_label("Your organization").fill("Lantern")
+    take(page, "first-begin", height=860)
+    page.get_by_label("Zip archive").set_input_files(zipped(LANTERN, folder / "lantern-docs.zip"))
+    page.get_by_role("button", name="Create the project").click()
+    page.get_by_text("Every file was read").wait_for()
+    site = page.url
+    take(page, "first-site", height=840)
+    ask(page, "first-answer")
+    page.goto(site)
+    page.get_by_role("link", name="Give a job").click()
+    page.get_by_role("textbox", name="Instruction").fill(INSTRUCTION)
+    page.get_by_role("button", name="Create the job").click()
+    page.get_by_text("Ready for review").wait_for()
+    take(page, "first-job", height=940)
+    page.get_by_role("link", name="Pull request 1", exact=True).first.click()
+    page.get_by_text("As readers see it").wait_for()
+    take(page, "first-pull-request", height=1560)
+    page.get_by_role("button", name="Merge into main").click()
+    page.get_by_text("is indexed again from there").wait_for()
+
+
+def ask(page: Page, picture: str) -> None:
+    page.get_by_role("link", name="Ask it").click()
+    page.get_by_label("Your question").fill(QUESTION)
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Helpful", exact=True).wait_for()
+    take(page, picture, height=900)
+
+
+def zipped(documentation: Path, archive: Path) -> Path:
+    """Return an archive of a folder, with the folder around everything."""
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file in sorted(documentation.rglob("*")):
+            packed.write(file, Path(archive.stem) / file.relative_to(documentation))
+    return archive
 
 
 def show_widget(page: Page, data: Path, service: str, html: str, question: str) -> None:
@@ -113,6 +165,21 @@ def docsmith(data: Path, *arguments: str) -> dict[str, Any]:
     command = [*PROGRAM, *arguments, "--data", str(data), "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return msgspec.json.decode(done.stdout)
+
+
+@contextmanager
+def served_in(data: Path) -> Iterator[None]:
+    """Serve an empty data folder."""
+    command = [*PROGRAM, "serve", "--port", "0", "--data", str(data)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("listening on"):
+                break
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
 
 
 @contextmanager

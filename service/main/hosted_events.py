@@ -1,4 +1,4 @@
-"""What the log says of the embedded code host's pull requests, and what it records of a push or a merge there."""
+"""The log's events about the embedded code host's pull requests, and the record of a push or a merge there."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What became of gaps: which were dismissed, and which questions the pages answer by now.
+"""Outcomes of gaps: which were dismissed, and which questions the pages answer by now.
 
 The rows name questions by their ids. Whether a question is in a gap is found out when it is read, from the words that
 the questions have then: so the rows are the same after a rebuild, and an erased question decides nothing.

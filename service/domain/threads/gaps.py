@@ -1,7 +1,7 @@
 """A gap of the documentation, and what became of it: somebody dismissed it, or the pages answer its questions by now.
 
-That there is a gap follows from the questions that nobody could answer, so there is no event for it. Its stream begins
-with the first thing that is done about it. No words of readers are in it: it names questions by their ids.
+That there is a gap follows from the questions that could not be answered, so there is no event for it. Its stream
+begins with the first thing that is done about it. No words of readers are in it: it names questions by their ids.
 """
 
 from datetime import datetime

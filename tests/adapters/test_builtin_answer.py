@@ -161,8 +161,27 @@ def test_a_name_that_no_passage_has_speaks_against_an_answer():
     asked = "How do I choose and upload a file to Snowflake?"
     assert not answer(asked, upload, other).startswith("[0]")
     said = extract(Grounding(asked, (upload, other), (QueryWord("Snowflake", 0.0, is_name=True),)))
+    assert said.startswith("[0] No page of this documentation has “Snowflake”. I am not sure.")
+    assert "Upload a file" in said
+    asked = "How do I choose and upload a file with --snow-flake?"
+    said = extract(Grounding(asked, (upload, other), (QueryWord("--snow-flake", 0.0, is_name=True),)))
     assert said.startswith("[0] The documentation does not say")
-    assert said.endswith(" No page of this documentation has “Snowflake”.")
+    assert said.endswith(" No page of this documentation has “--snow-flake”.")
+
+
+def test_three_words_together_answer_although_another_is_missing():
+    hooks = Passage(1, "Settings", "Hooks", "/hooks", "A dump before the backup may take 5 minutes by default.", 1.0)
+    words = (QueryWord("dump", 0.05), QueryWord("backup", 0.1), QueryWord("default", 0.1), QueryWord("killed", 0.0))
+    asked = "By default, when is my dump before the backup killed?"
+    assert extract(Grounding(asked, (hooks,), words)).startswith("These passages")
+
+
+def test_heading_of_only_words_of_the_question_answers():
+    threads = Passage(1, "Interface", "Threads", "/threads", "Readers may be shared after loading.", 1.0)
+    words = (QueryWord("thread", 0.01), QueryWord("safe", 0.0))
+    said = extract(Grounding("is it thread safe", (threads,), words))
+    assert "Readers may be shared" in said
+    assert not said.startswith("[0]")
 
 
 @pytest.mark.parametrize(("lines", "is_quoted"), [(60, True), (61, False)])

@@ -53,7 +53,7 @@ def _extract(grounding: Grounding) -> Extracted:
     apart = taken_apart(grounding.passages, language, asked.kindred)
     weigh(apart, asked)
     quotes = choose(apart, asked)
-    verdict = judge(asked, quotes, apart)
+    verdict = judge(asked, quotes)
     missing = "" if is_another else _missing(asked, replies)
     if verdict is Verdict.NOT_DOCUMENTED:
         said = " ".join(filter(None, [replies.nothing, missing]))

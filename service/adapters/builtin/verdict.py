@@ -1,24 +1,28 @@
 """How far the passages that would be quoted answer a question, or only share words with it.
 
-``SIGNS`` has what is looked at, each 0 .. 1 or a small count, and its weight. The weights are those of a logistic
-regression on questions about small and large sites: each asked of the site that answers it, of the same site without
-the pages that answer, and of another site; and rounded. Where a question's own words are missing from the whole site,
-or a name in it is, no passage surely answers it, whatever else they share.
+What counts is how many of the question's words, by their weight, stand in one place of the best passage or in its
+heading. A word that no page of the site has makes an answer doubtful, unless three others stand together or a heading
+is made of the question's words alone; a name that no page has rules it out. The limits were chosen on questions about
+small sites, half of them about what no page says.
 """
 
-import math
 from collections.abc import Sequence
 from enum import Enum
-from itertools import pairwise
 
 from service.adapters.builtin.choosing import Quote
-from service.adapters.builtin.pieces import Apart
 from service.adapters.builtin.wanted import Wanted
-from service.adapters.builtin.weighing import NEAR_PIECES, exactness, names_limit
+from service.adapters.builtin.weighing import NEAR_PIECES, exactness
 
 LEAST_NEAR = 0.1
-MOST_NEAR = 6
-"""Words of a question; more of them in one place say no more."""
+"""The part of the question's weight in one place; with less, nothing is near."""
+ENOUGH_NEAR = 0.4
+"""Enough for an answer, where the site has all of the question's words."""
+TOGETHER, TOGETHER_NEAR = 3, 0.28
+"""Words in one place, and their part of the question's weight, that answer although the site lacks another one."""
+MOST_MISSING = 0.7
+"""The part of the question's weight that may be missing from the site below a heading of its words."""
+NAME_NEAR = 0.25
+"""The least near passages that are shown beside the word that a name like "Brest" is on no page."""
 
 
 class Verdict(Enum):
@@ -27,51 +31,31 @@ class Verdict(Enum):
     NOT_DOCUMENTED = "not documented"
 
 
-def signs(asked: Wanted, quotes: Sequence[Quote], apart: Sequence[Apart]) -> dict[str, float]:
-    """Return the signs that the best quote answers."""
-    best = quotes[0].apart
-    words = frozenset(asked.stems)
+def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
+    """Return how far the quotes, best first, answer."""
+    if not quotes:
+        return Verdict.NOT_DOCUMENTED
+    best, words = quotes[0].apart, frozenset(asked.stems)
     everything = asked.weight_of(words) or 1.0
     found = [words.intersection(piece.stems) for piece in best.pieces]
     places = [frozenset[str]().union(*found[at : at + NEAR_PIECES]) for at in range(len(found))]
-    near = max(places, key=asked.weight_of, default=frozenset[str]()) | words.intersection(best.own)
-    shown = frozenset[str]().union(*(words & quote.apart.has for quote in quotes))
-    known = words - asked.missing
-    rarest = max((asked.weights[stem] for stem in known), default=0.0)
-    headings = words.intersection(best.above)
-    neighbours = set(pairwise(best.above)).union(*(pairwise(piece.stems) for piece in best.pieces))
-    others = [one.score for one in apart if one.page != best.page]
-    return {
-        "near": asked.weight_of(near) / everything,
-        "known_near": asked.weight_of(near & known) / (asked.weight_of(known) or 1.0),
-        "shown": asked.weight_of(shown) / everything,
-        "count": math.log1p(min(len(near), MOST_NEAR)),
-        "rare": max((asked.weights[stem] for stem in near), default=0.0) / (rarest or 1.0),
-        "heading": asked.weight_of(words.intersection(best.own)) / everything,
-        "heading_exact": exactness(words, best.own),
-        "title": asked.weight_of(words.intersection(best.title)) / everything,
-        "title_exact": exactness(words, best.title),
-        "headings": math.log1p(min(len(headings), 4)),
-        "pairs": min(len(neighbours.intersection(pairwise(asked.stems))), 3) / 3,
-        "missing": asked.weight_of(asked.missing) / everything,
-        "lead": (best.score - max(others, default=0.0)) / (best.score or 1.0),
-        "search": best.passage.score,
-        "value": float(asked.value and names_limit(best)),
-    }
-
-
-def judge(asked: Wanted, quotes: Sequence[Quote], apart: Sequence[Apart]) -> Verdict:
-    """Return how far the quotes answer."""
-    if not quotes:
-        return Verdict.NOT_DOCUMENTED
-    found = signs(asked, quotes, apart)
-    is_nothing = found["near"] < LEAST_NEAR
+    together = max(places, key=asked.weight_of, default=frozenset[str]()) | words.intersection(best.own)
+    near = asked.weight_of(together) / everything
     if asked.names:
+        is_nothing = near < NAME_NEAR or not all(map(_is_plain_word, asked.names))
+        return Verdict.NOT_DOCUMENTED if is_nothing else Verdict.UNSURE
+    if near < LEAST_NEAR:
         return Verdict.NOT_DOCUMENTED
-    if is_nothing:
-        return Verdict.NOT_DOCUMENTED
-    if asked.missing:
-        is_strong = found["known_near"] > 0.9 and found["count"] > 1.3 and found["missing"] < 0.6
-        is_headed = found["heading_exact"] == 1.0 and found["missing"] < 0.5
-        return Verdict.ANSWERED if is_strong or is_headed else Verdict.UNSURE
-    return Verdict.ANSWERED if found["near"] >= 0.4 else Verdict.UNSURE
+    if not asked.missing:
+        return Verdict.ANSWERED if near >= ENOUGH_NEAR else Verdict.UNSURE
+    known = words - asked.missing
+    is_headed = exactness(words, best.own) == 1.0 and known <= together
+    is_answered = (len(together) >= TOGETHER and near >= TOGETHER_NEAR) or (
+        is_headed and asked.weight_of(asked.missing) / everything < MOST_MISSING
+    )
+    return Verdict.ANSWERED if is_answered else Verdict.UNSURE
+
+
+def _is_plain_word(name: str) -> bool:
+    """Return whether a name is one of people, places or products rather than one of code."""
+    return name.isalpha() and (name.istitle() or name.isupper() or name.islower())

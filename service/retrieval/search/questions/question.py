@@ -77,7 +77,8 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     kept = words_of_question(query, languages)
     weights: dict[str, float] = {}
     further: dict[str, float] = {}
-    common = _common_weight(words) if languages[0] == "en" else 1.0
+    small = _smallness(words) if languages[0] == "en" else 0.0
+    common = 1.0 - (1.0 - COMMON) * small
     for word in dict.fromkeys(kept):
         first, *others = words.forms(word, languages)
         _add(weights, [first], BINDING if binds(word) else common if word.casefold() in common_words() else 1.0)
@@ -96,10 +97,9 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
         _corrected(dict.fromkeys(kept), query, weights, words, near, languages) if len(weights) <= 2 * MAX_TERMS else {}
     )
     kindred = _kindred(kept, query, words) if languages[0] == "en" else {}
-    for word, terms in kindred.items():
-        _add(further, terms, KINDRED if words.is_known(words.stem(word) or word) else NEAR)
     weights = further | weights if further else weights
     chosen = _rarest(weights, words)
+    _add_kindred(chosen, kindred, words, small)
     pairs: dict[tuple[str, str], None] = {}
     for language in languages:
         sequence = [term for word in kept if (term := words.stem(word, language))]
@@ -109,9 +109,16 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected, kindred, languages)
 
 
-def _common_weight(words: Words) -> float:
-    """Return the weight of a word that people talk with: on a large site its rarity speaks for itself."""
-    return 1.0 - (1.0 - COMMON) / (1.0 + words.sections.num_docs / SMALL_SITE)
+def _smallness(words: Words) -> float:
+    """Return how small a site is, 0 .. 1: on a large one the rarity of words speaks for itself."""
+    return 1.0 / (1.0 + (words.sections.num_docs / SMALL_SITE) ** 2)
+
+
+def _add_kindred(chosen: dict[str, float], kindred: Mapping[str, Sequence[str]], words: Words, small: float) -> None:
+    """Add terms that may stand for words of the question, where those leave place for them."""
+    for word, terms in kindred.items():
+        weight = small * KINDRED if words.is_known(words.stem(word) or word) else small * NEAR
+        _add(chosen, [term for term in terms if term not in chosen][: MAX_TERMS - len(chosen)], weight)
 
 
 def _kindred(kept: Sequence[str], query: str, words: Words) -> dict[str, tuple[str, ...]]:

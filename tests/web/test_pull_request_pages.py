@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 from yarl import URL
 
+from service.domain.access.names import Names
 from service.domain.errors import Conflict, NotFound, Unavailable
 from service.ports.bounds import ignore_bounds
 from service.ports.code_host import (
@@ -27,6 +28,7 @@ from service.ports.code_host import (
 )
 from service.views.jobs.job_steps import JobSteps
 from service.web.http import hosted as hosted_requests
+from service.web.http.access.hosts import NAMES
 from service.web.http.app_keys import COUNT_BOUND
 from service.web.http.entrance import Entrance
 from service.web.http.problems import BODY_SECONDS
@@ -192,7 +194,7 @@ def app(hosted, closed, counted):
     app[hosted_requests.PULL_REQUEST_CHANGING] = hosted.job_changing
     app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
     app[pull_requests.PULL_REQUEST_STEPS] = hosted.steps_of
-    app[ACT_BY_LINK], app[BODY_SECONDS] = True, 60.0
+    app[ACT_BY_LINK], app[BODY_SECONDS], app[NAMES] = True, 60.0, Names("https://docs.example.com", "127.0.0.1")
     app.add_routes(pull_requests.routes)
     return app
 

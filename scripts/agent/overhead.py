@@ -99,6 +99,9 @@ class ScriptedModels:
     def for_assistant(self) -> Model:
         return self.model
 
+    def builtin_for_assistant(self) -> Model:
+        return self.model
+
     def for_planning(self) -> None:
         return None
 

@@ -36,6 +36,7 @@ class GapsView:
             until INTEGER NOT NULL,  -- questions in the same words are settled that were asked before this position
             PRIMARY KEY (organization_id, gap_id, question_id, until)
         ) STRICT, WITHOUT ROWID;
+        CREATE INDEX settled_questions_gap ON settled_questions (gap_id, until);
     """
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:

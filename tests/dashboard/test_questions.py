@@ -162,7 +162,7 @@ async def test_analytics_show_numbers_and_tables(viewer, base, asked):
     found = await page(viewer, f"{base}/analytics?days=7&site={SITE}")
     assert "Questions a day" in found
     assert "rating=up" in found
-    assert re.search(r"<th scope=\"row\">Retries</th><td><code>retry.md</code>", found)
+    assert re.search(r"<th scope=\"row\">Retries</th><td data-column=\"File\"><code>retry.md</code>", found)
     assert "builtin/extractive" in found
     assert re.search(
         r"<th scope=\"row\">Install</th><td><code>install.md</code>", found.split("<h2>Pages that no answer cites")[1]

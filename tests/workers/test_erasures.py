@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from eventstore import Metadata, SQLiteEventStore, Views, execute, load
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.commands.erasures import erase_subject
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import Finished, Message, RequestJob
@@ -28,6 +29,9 @@ class PatientModel(OneModel):
 
     def for_assistant(self):
         return self
+
+    def builtin_for_assistant(self):
+        return BuiltinAnswer()
 
     def for_planning(self):
         return None

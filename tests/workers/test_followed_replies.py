@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 import pytest
 
 from eventstore import execute
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.adapters.internal_http import AiohttpInternalHttp
 from service.domain.model import Usage
 from service.domain.threads.recorded_reply import (
@@ -45,6 +46,9 @@ class Saying:
 
     def for_assistant(self):
         return self
+
+    def builtin_for_assistant(self):
+        return BuiltinAnswer()
 
     def for_planning(self):
         return None

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventstore import OutcomeUnknown, SQLiteEventStore, StoreFull, StoreUnavailable, Views, execute
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.agent.loop.budgets import Budgets
 from service.domain.errors import DiskFull
 from service.domain.jobs.decider import Message, RequestJob
@@ -65,6 +66,9 @@ class OneModel:
 
     def for_assistant(self):
         return self._model
+
+    def builtin_for_assistant(self):
+        return BuiltinAnswer()
 
     def for_planning(self):
         return None

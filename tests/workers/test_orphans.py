@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from eventstore import SQLiteEventStore, execute
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.domain.model import Usage
 from service.domain.search import SearchFilter, Source
 from service.domain.threads.recorded_reply import CallEnd, CompleteReply, RecordSources, RecordText
@@ -40,6 +41,9 @@ class Rest:
 
     def for_assistant(self):
         return self
+
+    def builtin_for_assistant(self):
+        return BuiltinAnswer()
 
     def for_planning(self):
         return None

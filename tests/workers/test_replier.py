@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from eventstore import execute
+from service.adapters.builtin.answer import BuiltinAnswer
 from service.domain.errors import Unavailable
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
@@ -35,6 +36,9 @@ class OneModel:
 
     def for_assistant(self):
         return self.model
+
+    def builtin_for_assistant(self):
+        return BuiltinAnswer()
 
     def for_planning(self):
         return None
@@ -167,6 +171,9 @@ class HeldModel(OneModel):
 
     def for_assistant(self):
         return self
+
+    def builtin_for_assistant(self):
+        return BuiltinAnswer()
 
     def for_planning(self):
         return None
@@ -302,6 +309,9 @@ async def test_a_reply_that_never_ends_is_cut_off(store, followed):
 
         def for_assistant(self):
             return self
+
+        def builtin_for_assistant(self):
+            return BuiltinAnswer()
 
         def for_planning(self):
             return None

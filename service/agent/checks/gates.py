@@ -66,7 +66,10 @@ async def check(workspace: Workspace, links: Links, texts: Sequence[str] | None 
     found = await _paths(workspace, effective)
     found += await asyncio.to_thread(check_files, changed)
     found += await _code_navigation(workspace, effective)
+    named = {(problem.path, problem.line) for problem in found}
     for link in await links.broken_by_changes():
+        if link.is_for_people and (link.path, link.line) in named:
+            continue
         rule = ANCHOR_BROKEN if link.lacks_anchor else LINK_BROKEN
         if link.is_for_people:
             rule = NAME_LEFT

@@ -14,7 +14,7 @@ from tantivy import Query
 
 from service.domain.search import QueryWord
 from service.domain.texts.unicode_forms import normalized
-from service.markup.languages.kindred_words import common_words, is_english_word, kindred_words, phrase_words
+from service.markup.languages.kindred_words import is_english_word, kindred_words, phrase_words
 from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis.compounds import compound_parts
 from service.retrieval.search.analysis.terms import joined_names, parts_of, words_in
@@ -42,8 +42,6 @@ LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6
 """Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
 many neighbours ("cable", "table") that are not meant.
 """
-COMMON = 0.3
-"""The weight of a word that people talk with, on the smallest of sites."""
 SMALL_SITE = 400
 """Sections; with so few of them their number says little about how rare a word is."""
 FEW_SECTIONS = 2
@@ -78,10 +76,9 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     weights: dict[str, float] = {}
     further: dict[str, float] = {}
     small = _smallness(words) if languages[0] == "en" else 0.0
-    common = 1.0 - (1.0 - COMMON) * small
     for word in dict.fromkeys(kept):
         first, *others = words.forms(word, languages)
-        _add(weights, [first], BINDING if binds(word) else common if word.casefold() in common_words() else 1.0)
+        _add(weights, [first], BINDING if binds(word) else 1.0)
         _add(further, others, FORM)
         for language in languages:
             _add(further, compound_parts(word, language, words.frequency), COMPOUND)

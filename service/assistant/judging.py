@@ -1,6 +1,5 @@
 """Whether a site answers a question, judged without a reader and without a model that costs."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from service.assistant.answer import answer
@@ -24,12 +23,3 @@ async def cited_in_answer(question: Question, *, index: SearchIndex, model: Mode
                 case _:
                     pass
     return None
-
-
-def answers_with(index: SearchIndex, model: Callable[[], Model]) -> Callable[[str, str], Awaitable[bool]]:
-    """Return a function that says of a domain and a question whether the site answers it."""
-
-    async def is_answered(domain: str, text: str) -> bool:
-        return await cited_in_answer(Question(domain, "judged", text), index=index, model=model()) is not None
-
-    return is_answered

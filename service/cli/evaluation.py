@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict
 
-from service.assistant.judging import answers_with
 from service.cli.output import DONE, FAILED, Output, failure
 from service.cli.parsing import FILE, Options, command
 from service.cli.runtime import Runtime
@@ -15,6 +14,7 @@ from service.domain.errors import Invalid
 from service.queries.evaluation import Evaluation, Question, evaluate_site, parse_questions
 from service.queries.sites import list_sites
 from service.views.evaluation import CheckedEvaluationView
+from service.workers.judged_answers import answers_with
 
 MAX_FILE_BYTES, MAX_QUESTIONS = 64 * 1024 * 1024, 100_000
 SHOWN_MISSES = 50

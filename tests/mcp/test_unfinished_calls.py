@@ -84,11 +84,13 @@ async def test_cancelling_counts_as_a_search(keyed):
     assert [(await keyed.send(cancel)).status for _ in range(4)] == [202, 202, 202, 429]
 
 
-async def test_failing_model_is_an_error_of_the_tool(keyed, provider):
+async def test_failing_model_leaves_the_passages_and_says_so(keyed, provider):
     provider.will_fail(401)
     result = await keyed.call("ask", **ASK["arguments"])
-    assert result["isError"] is True
-    assert "401" not in result["content"][0]["text"]
+    text = result["content"][0]["text"]
+    assert "The assistant is misconfigured." in text
+    assert "](" in text
+    assert "401" not in text
 
 
 async def test_limit_is_reported_to_model_and_program(keyed):

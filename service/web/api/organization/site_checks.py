@@ -8,7 +8,6 @@ from typing import Annotated
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from service.assistant.judging import answers_with
 from service.domain.errors import Invalid, Unavailable
 from service.domain.search import SearchFilter
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
@@ -28,6 +27,7 @@ from service.web.http.app_keys import INDEX, MODELS
 from service.web.http.problems import json_response, read_body
 from service.web.http.query_params import bad_query, query_param
 from service.web.http.schemas import NOT_BLANK
+from service.workers.judged_answers import answers_with
 
 RESULTS = 10
 MAX_LANGUAGE_CHARACTERS = 35

@@ -204,7 +204,7 @@ class Parts:
         self.log_watch = LogWatch(runtime.data, runtime.store.hold, lambda: runtime.store.held)
         self.erasures = Erasures(runtime.store, runtime.views)
         self.answered_gaps = AnsweredGaps(
-            runtime.store, runtime.views, runtime.index, runtime.models.builtin_for_assistant
+            runtime.store, runtime.views, runtime.index.by_words(), runtime.models.builtin_for_assistant
         )
         self.webhook_sender = AiohttpWebhookSender(
             allow_private=settings.network.allow_private, timeout_seconds=settings.webhooks.timeout_seconds

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import Invalid, Unavailable
+from service.ports.search_index import MaterialRequest
 from service.retrieval.index.bit_vectors import cosine_with, encode
 from service.retrieval.index.vectors import Vectors, content_hash
 from service.retrieval.search.fusion import MEANING, join_meaning
@@ -69,6 +70,17 @@ async def test_nearer_page_precedes_one_with_more_words(made):
     assert await made.paths("repair a car") == ["a.md", "b.md"]
     await made.embed_all()
     assert await made.paths("repair a car") == ["b.md", "a.md"]
+
+
+async def test_search_by_words_asks_no_model(made):
+    await made.embed_all()
+    asked = len(made.model.texts)
+    by_words = made.index.by_words()
+    found = await by_words.search(DOMAIN, "repair a car")
+    material = await by_words.find_material(DOMAIN, MaterialRequest(("repair a car",), 1_000))
+    assert [section.path for section in found.sections] == ["a.md", "b.md"]
+    assert material.sections
+    assert len(made.model.texts) == asked
 
 
 def joined(words, near):

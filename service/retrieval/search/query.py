@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -101,6 +102,12 @@ class SiteIndexes:
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._broken: dict[str, str] = {}
         self.on_broken: Callable[[str], None] | None = None  # called on the event loop, with the domain
+
+    def by_words(self) -> "SiteIndexes":
+        """Return the same indexes without meaning, for work that no one waits for: an embedding model costs money."""
+        indexes = copy(self)
+        indexes._meaning = None
+        return indexes
 
     def path_of(self, domain: str, name: str) -> Path:
         """Return the folder of an index of that name. Raise Invalid when it is not a domain or not a plain name."""

@@ -1,4 +1,4 @@
-"""What the builtin model makes of plain questions about small sites, asked alone and in one conversation.
+"""Outcomes of the builtin model on plain questions about small sites, asked alone and in one conversation.
 
 ``small_sites/questions.jsonl`` has them: ``section`` is where the answer stands, ``shows`` the words that a right
 answer has, ``undocumented`` a question that no page answers, ``invented`` its names that stand on no page. With

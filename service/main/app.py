@@ -92,8 +92,8 @@ from service.web.pages.pull_request_rights import ACT_BY_LINK
 from service.web.widget.pages import MODULES as WIDGET
 from service.wire import ui_messages
 from service.workers.checkpointing import LastCheckpoint
+from service.workers.indexing.manual_search import ManualSearch
 from service.workers.log_check import LogCheck
-from service.workers.manual_search import ManualSearch
 from service.workers.reproduction import Reproducer
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from service.domain.access.usage import Limits
 from service.web.http.app_keys import MANUAL_SEARCH
 from service.web.http.connections.admission import AdmissionSettings
 from service.web.pages import manual
-from service.workers.manual_search import ManualSearch
+from service.workers.indexing.manual_search import ManualSearch
 from tests.web.entrance import entrance
 
 

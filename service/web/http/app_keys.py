@@ -28,10 +28,10 @@ from service.views.projects import ProjectView
 from service.web.http.live import KeepAlives
 from service.workers.checkpointing import LastCheckpoint
 from service.workers.followed_replies import FollowedReplies
+from service.workers.indexing.manual_search import ManualSearch
 from service.workers.indexing.site_reports import SiteReports
 from service.workers.indexing.wanted import Progress
 from service.workers.log_check import LogCheck
-from service.workers.manual_search import ManualSearch
 from service.workers.replies.broadcast import Broadcast
 from service.workers.replies.replier import Replier
 from service.workers.reproduction import Reproducer

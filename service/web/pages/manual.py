@@ -24,7 +24,7 @@ from service.web.http.connections.limits import count_manual_search
 from service.web.http.query_params import query_param
 from service.web.pages.html import SCRIPTED_HEADERS, SECURITY_HEADERS, html_response, message_page, way_up
 from service.web.pages.rendering import rendered
-from service.workers.manual_search import ManualFindings
+from service.workers.indexing.manual_search import ManualFindings
 
 if TYPE_CHECKING:  # 20 ms, for which a start does not wait
     from markdown_it import MarkdownIt

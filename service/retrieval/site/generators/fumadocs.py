@@ -30,8 +30,8 @@ def fumadocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -
     if folder.startswith("..") or not pages:
         return None
     loader = next((text for name in _LOADERS if (text := read_text(read, join_path(root, name)))), "")
-    told = _BASE.search(loader[:MAX_SCRIPT])
-    base = clean_url(told[1] if told is not None else "/docs").rstrip("/")
+    written = _BASE.search(loader[:MAX_SCRIPT])
+    base = clean_url(written[1] if written is not None else "/docs").rstrip("/")
     languages = sorted({code for name in pages if (code := _language(name, files))})[:MAX_LANGUAGES]
     settings = next((text for name in _LANGUAGES if (text := read_text(read, join_path(root, name)))), "")
     default = _DEFAULT.search(settings[:MAX_SCRIPT])
@@ -41,7 +41,7 @@ def fumadocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -
         default_language=default[1] if default is not None else "", language_suffixes=tuple(languages),
         moved={name: _without_groups(name, folder) for name in pages if "(" in name[len(folder) :]},
         links=LinkRules(
-            reads_files=True, knows_root=True, has_all_addresses=told is not None and not is_generated,
+            reads_files=True, knows_root=True, has_all_addresses=written is not None and not is_generated,
             below=(base, *(f"/{code}{base}" for code in languages)) if base else (),
             served=(join_path(root, "public"),),
         ),

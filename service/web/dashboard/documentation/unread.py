@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from service.runtime.zip_files import Unpacked
 
 READ = "Markdown, MDX, reStructuredText, HTML, Jupyter notebooks and OpenAPI descriptions"
-"""What is read as pages."""
+"""Kinds of files that are read as pages."""
 KINDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("PDF file", "PDF files"): (".pdf",),
     ("Word document", "Word documents"): (".doc", ".docx", ".odt", ".rtf", ".pages"),

@@ -186,7 +186,7 @@ async def test_a_day_of_an_operator(day, http, tmp_path):
         assert day.cli("backup", str(backup), "--vault", str(vault))["position"] >= position
         assert day.stop() == 0
         assert f"Docsmith serves {first}, with its data in the folder {day.data} (agent builtin/editor" in day.log()
-        assert day.log().count("To make the first one") == 1
+        assert day.log().count("There is no documentation yet") == 1
 
         other = Service(tmp_path / "restored", day.environment)
         assert other.run("restore", str(backup), "--vault", str(vault)).returncode == 0

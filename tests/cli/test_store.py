@@ -149,7 +149,7 @@ async def test_a_service_keeps_its_log_in_postgresql(http, tmp_path, stores):  #
         await asyncio.to_thread(service.start)
         chunks = await ask(http, service, question("How are retries configured?"))
         assert text_of(chunks)
-        job = await create_job(http, service, 'replace "retry" with "repeat" in retry.md')
+        job = await create_job(http, service, 'replace "tried" with "run" in retry.md')
         await job_events(http, service, job["id"])
         before = await asyncio.to_thread(service.cli, "audit", "verify")
         with service_in(tmp_path / "second", stores) as other:

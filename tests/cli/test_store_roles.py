@@ -95,7 +95,7 @@ async def test_a_service_works_with_the_least_rights(http, tmp_path, databases, 
         await asyncio.to_thread(running.start)
         chunks = await ask(http, running, question("How are retries configured?"))
         assert text_of(chunks)
-        job = await create_job(http, running, 'replace "retry" with "repeat" in retry.md')
+        job = await create_job(http, running, 'replace "tried" with "run" in retry.md')
         await job_events(http, running, job["id"])
         events = (await cli("audit", "show", "--category", "thread"))["events"]
         await cli("audit", "erase", events[0]["stream"], "--yes")

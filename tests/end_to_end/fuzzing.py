@@ -25,6 +25,7 @@ REFUSED = {
     "listFeedback": (400, "as before"),
     "listQuestions": (400, "a period that ends before it begins"),
     "listGaps": (400, "as before"),
+    "dismissGap": (400, "as before"),
     "getAnalytics": (400, "as before"),
     "addPerson": (400, "an address of no form"),
     "updateProject": (400, "a token for an address without https"),

@@ -107,7 +107,7 @@ async def test_everything_is_read_while_postgresql_is_away(http, tmp_path, serve
         cookie = SimpleCookie(signed_in.headers["Set-Cookie"])[COOKIE].value
         answer = await ask(http, service, question("How are retries configured?"))
         assert text_of(answer)
-        job = await create_job(http, service, 'replace "retry" with "repeat" in retry.md')
+        job = await create_job(http, service, 'replace "tried" with "run" in retry.md')
         await job_events(http, service, job["id"])
         page = {**HTML, "Cookie": f"{COOKIE}={cookie}"}
         known = {

@@ -36,7 +36,7 @@ async def test_services_work_behind_a_pooler(http, tmp_path, pooled):
             await asyncio.to_thread(other.start)
             other.project_id, other.admin_key = service.project_id, service.admin_key
             assert text_of(await ask(http, service, question("How are retries configured?")))
-            job = await create_job(http, service, 'replace "retry" with "repeat" in retry.md')
+            job = await create_job(http, service, 'replace "tried" with "run" in retry.md')
             await job_events(http, service, job["id"])
             assert (await get_job(http, other, job["id"]))["outcome"] == "pull_request"
             moving = await asyncio.to_thread(

@@ -185,7 +185,7 @@ def test_all_that_a_public_site_needs_is_said_at_once(service):
         for needed in ("[models.NAME]", "input_usd_per_million_tokens = PRICE", "[limits]", "public_cost_usd_day = "):
             assert needed in refused.stderr
         assert "Give its price" in refused.stderr
-        assert "Set a bound" in refused.stderr
+        assert "Set a cost limit" in refused.stderr
         service.environment["DOCSMITH_LIMITS__PUBLIC_COST_USD_DAY"] = "2.5"
         assert "[limits]" not in service.run("site", "update", "kite", "--public").stderr
     finally:

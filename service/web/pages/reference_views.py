@@ -22,6 +22,7 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     "deliveryId": ("DELIVERY", "a delivery's id, from the webhook's list of deliveries"),
     "chatId": ("CHAT", "the id that a chat's requests carry"),
     "personId": ("PERSON", "a person's id, from the list of people"),
+    "gapId": ("GAP", "a gap's id, from the list of gaps"),
     "path": ("PAGE", "a page's path, from a search result"),
 }
 """Placeholders of the page's commands, by their names in the address or the body: variable and meaning."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from eventstore import EventStore, Metadata, execute, load
+from eventstore import EventStore, Metadata, StoreUnavailable, execute, load
 from service.domain.allowed_folders import AllowFolder, DisallowFolder
 from service.domain.errors import Invalid
 from service.runtime.system import now
@@ -15,8 +15,11 @@ INSTALLATION = "installation"
 
 
 async def allowed_folders(store: EventStore) -> Sequence[str]:
-    """Return their full paths."""
-    return (await load(store, FOLDERS, INSTALLATION)).state.folders
+    """Return their full paths; none while the log cannot be read, when nothing could be made of them."""
+    try:
+        return (await load(store, FOLDERS, INSTALLATION)).state.folders
+    except StoreUnavailable:
+        return ()
 
 
 async def allow_folder(store: EventStore, text: str, data: Path, metadata: Metadata) -> str:

@@ -36,6 +36,7 @@ def made(service: Service) -> Entities:
         "webhookId": json.load(hook)["id"],
         "position": "1",
         "page": "secure",
+        "path": "install.md",
         "operation": "listKeys",
         "code": "unauthorized",
     }

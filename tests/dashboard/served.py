@@ -177,6 +177,6 @@ def _plain(path: str) -> str:
     return re.sub(r"\{(\w+):(?:[^{}]|\{[^{}]*\})*\}", r"{\1}", path)
 
 
-def filled(path: str, **values: str) -> str:
+def filled(path: str, /, **values: str) -> str:
     """The path with its parts filled in: ids that exist nowhere, unless ``values`` has them."""
     return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "1" if found[1] in NUMBERS else "0" * 32), path)

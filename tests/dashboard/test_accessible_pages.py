@@ -155,7 +155,7 @@ def test_bound_of_a_site_is_saved_in_its_row(browsing, axe, service):
     with browsing.opened("owner") as page:
         page.goto(f"/dashboard/{service.organization_id}/usage")
         row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=service.domain, exact=True))
-        bound = row.get_by_label(f"Bound of {service.domain}")
+        bound = row.get_by_label(f"Cost limit of {service.domain}")
         bound.fill("2.5")
         row.get_by_role("button", name="Save").click()
         row.get_by_text("$2.50").wait_for()

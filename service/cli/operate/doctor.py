@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Set
 from datetime import datetime, timedelta
 
 import click
@@ -21,7 +21,7 @@ from service.domain.errors import NotFound, ServiceError
 from service.domain.model import is_builtin
 from service.integrity.log_place import MOVED_AWAY, log_place
 from service.ports.docs_source import Source
-from service.ports.model import ModelRequest, UserMessage
+from service.ports.model_probe import Ability, Probe, probe_model
 from service.queries.access.keys import list_keys
 from service.queries.incoming import project_with_secret
 from service.queries.model_failures import find_failing_model
@@ -40,6 +40,7 @@ from service.views.projects import ProjectView
 REACH_SECONDS = 20.0
 """For a repository to answer."""
 ASK_SECONDS = 60.0
+"""For each of the calls that try a model."""
 SOON = timedelta(days=14)
 """For people to change the key of a website's pages."""
 RECENT = 100_000
@@ -51,7 +52,6 @@ _CONCERNS: dict[str, tuple[Level, str]] = {
     "archives": ("wrong", "docsmith vault wrap   # or a server without them"),
     "archives_unknown": ("note", "docsmith vault wrap   # unless that server keeps none"),
 }
-_MODEL = "docsmith config show   # its [models.NAME]: model, api_base, api_key_env"
 SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -61,9 +61,7 @@ SIGNS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
     examples=["doctor", "doctor --ask-models --json"],
     reads_settings=True,
 )
-@click.option(
-    "--ask-models", is_flag=True, help="ask each model in use for one word, which may cost a fraction of a cent"
-)
+@click.option("--ask-models", is_flag=True, help="try what each model in use can do, with some 10,000 tokens")
 async def examine(options: Options, output: Output, program: Program, read_settings: Callable[[], Settings]) -> int:
     findings = await asyncio.to_thread(lambda: list(look_around(options.data, options.config, now())))
     try:
@@ -338,6 +336,7 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
     if any(not is_builtin(name) for name in names) and importlib.util.find_spec("litellm") is None:
         yield Finding("litellm", "wrong", "It cannot be imported.", "pip install litellm")
     failing = await find_failing_model(runtime.views, runtime.models)
+    probes: dict[str, Probe] = {}
     for work, model in used.items():
         if not ask and work == "assistant" and failing is not None:
             says = f"{model.name} has failed since {failing.since}. {failing.says} {failing.reason}".rstrip()
@@ -346,14 +345,34 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
         if not ask or is_builtin(model.name):
             yield Finding(f"{work} model", "ok", f"{model.name}{'' if ask else ', not asked'}.")
             continue
-        request = ModelRequest((UserMessage("Say yes."),), max_output_tokens=16)
-        try:
-            async with asyncio.timeout(ASK_SECONDS):
-                async for _ in model.reply(request):
-                    pass
-        except TimeoutError:
-            yield Finding(f"{work} model", "wrong", f"{model.name} does not answer.", _MODEL)
-        except ServiceError as error:
-            yield Finding(f"{work} model", "wrong", f"{model.name}: {error}", _MODEL)
+        if model.name not in probes:
+            probes[model.name] = await probe_model(model, seconds=ASK_SECONDS)
+            for finding in _findings_of(work, probes[model.name]):
+                yield finding
         else:
-            yield Finding(f"{work} model", "ok", f"{model.name} answers.")
+            yield Finding(f"{work} model", "ok", f"{model.name}, as above.")
+
+
+_NEEDED_BY_JOBS = ("word", "tool_call", "roles", "long_prompt")
+_NEEDED_BY_ANSWERS = ("word", "roles", "long_prompt")
+
+
+def _findings_of(work: str, probe: Probe) -> Iterator[Finding]:
+    """Return what a model can do: an error for what its work needs, a note for what only makes it slower."""
+    needed = _NEEDED_BY_JOBS if work == "agent" else _NEEDED_BY_ANSWERS
+    for tried in probe.tried:
+        if tried.verdict == "unknown":
+            continue
+        is_bad = tried.verdict == "fails" and tried.ability in needed
+        level: Level = "wrong" if is_bad else "note" if tried.verdict == "fails" else "ok"
+        yield Finding(f"{work} model{_ABILITIES[tried.ability]}", level, f"{probe.model}: {tried.says}", tried.mend)
+
+
+_ABILITIES: Mapping[Ability, str] = {
+    "word": "",
+    "stream": ", stream",
+    "tool_call": ", tool call",
+    "two_calls": ", two calls at once",
+    "roles": ", order of messages",
+    "long_prompt": ", long prompt",
+}

@@ -35,6 +35,7 @@ async def test_tools_say_what_they_change(admin):
     for tool in tools:
         assert tool["annotations"].get("readOnlyHint", False) is (tool["name"] in READING)
         assert tool["inputSchema"]["additionalProperties"] is False
+        assert '"null"' not in json.dumps(tool["inputSchema"])
         assert len(tool["description"].split()) <= 40
     for schema in (tool["outputSchema"] for tool in tools if tool["name"] in {"list_unanswered", "show_thread"}):
         (listed,) = (one["items"]["properties"] for one in schema["properties"].values() if one.get("type") == "array")

@@ -15,7 +15,7 @@ async def waited(meta):
     """The answer to a call during which nothing happens for a while."""
 
     async def answer(request):
-        progress = Progress(request, read_request(await request.read(), {}))
+        progress = Progress(request, read_request(await request.read(), {}).params.meta.progress_token)
         await progress.keep_alive()
         return await progress.finish(b'{"result": {}}')
 

@@ -57,6 +57,7 @@ async def test_tools_are_closed_short_and_say_what_they_change(client):
     for tool in tools:
         assert tool["inputSchema"]["type"] == "object"
         assert tool["inputSchema"]["additionalProperties"] is False
+        assert '"null"' not in json.dumps(tool["inputSchema"])
         assert len(tool["description"].split()) <= 40
         assert tool["annotations"].get("readOnlyHint", False) is (tool["name"] in ("search", "fetch"))
 
@@ -87,12 +88,46 @@ async def test_long_page_is_cut_around_what_was_asked_for(client):
 async def test_wrong_arguments_are_for_the_model_to_mend(client):
     answer = await client.ask("tools/call", {"name": "serch", "arguments": {}})
     assert (answer.status, answer.code) == (200, -32602)
-    for arguments in ({}, {"query": 5}, {"query": " "}, {"query": "a", "more": 1}):
+    for arguments in ({}, {"query": 5}, {"query": " "}, {"query": None}):
         result = await client.call("search", **arguments)
         assert result["isError"] is True, arguments
-        assert "query" in result["content"][0]["text"] or "more" in result["content"][0]["text"]
+        assert "query" in result["content"][0]["text"]
     missing = await client.call("fetch", id="/nowhere")
     assert (missing["isError"], "/nowhere" in missing["content"][0]["text"]) == (True, True)
+
+
+N8N = {"sessionId": "5f0c", "action": "sendMessage", "chatInput": "How?", "toolCallId": "call_1"}
+
+
+async def test_arguments_that_clients_add_are_ignored(client):
+    for tool, arguments in (("search", {"query": "delay"}), ("ask", {"question": "What is the delay?"})):
+        result = await client.call(tool, **arguments, **N8N)
+        assert not result.get("isError"), result
+    assert not (await client.call("search", query="delay", more=1)).get("isError")
+    misspelt = await client.call("ask", question="What is the delay?", threadid="a")
+    assert (misspelt["isError"], "threadid" in misspelt["content"][0]["text"]) == (True, True)
+
+
+async def test_optional_argument_may_be_null(client):
+    assert not (await client.call("ask", question="What is the delay?", threadId=None, threadKey=None)).get("isError")
+
+
+async def test_batch_is_answered_where_the_version_has_them(client):
+    search = legacy("tools/call", {"name": "search", "arguments": {"query": "delay"}}, id_="b")
+    noticed = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    batch = [legacy("ping"), noticed, search, legacy("nothing", id_=3), legacy("initialize", id_=4), {"id": 5}]
+    for headers in ({}, {"MCP-Protocol-Version": "2025-03-26"}):
+        answer = await client.send(batch, **headers)
+        assert answer.status == 200
+        assert [one["id"] for one in answer.json] == [1, "b", 3, 4, 5]
+        assert [one.get("error", {}).get("code") for one in answer.json] == [None, None, -32601, -32600, -32600]
+        assert answer.json[1]["result"]["structuredContent"]["results"]
+    assert (await client.send([noticed])).status == 202
+    for refused in ([], [legacy("ping")] * 21):
+        answer = await client.send(refused)
+        assert (answer.status, answer.code) == (400, -32600)
+    answer = await client.send(batch, **{"MCP-Protocol-Version": "2025-06-18"})
+    assert (answer.status, answer.code) == (400, -32600)
 
 
 async def test_restricted_pages_are_in_no_answer(client, http, service):
@@ -107,6 +142,8 @@ async def test_private_site_needs_its_key(http, service):
     for domain in ("kite", "nowhere"):
         answer = await Client(http, f"{service.url}/mcp/{domain}").ask("tools/list")
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+        wrong = await Client(http, f"{service.url}/mcp/{domain}", Authorization="Bearer gone").ask("tools/list")
+        assert (wrong.status, wrong.headers["WWW-Authenticate"]) == (401, 'Bearer error="invalid_token"')
     keyed = Client(http, f"{service.url}/mcp/kite", **service.assistant)
     assert (await keyed.ask("tools/list")).result["cacheScope"] == "private"
     assert (await Client(http, f"{service.url}/mcp/nowhere", **service.assistant).ask("tools/list")).status == 404

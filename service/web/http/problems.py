@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 from msgspec import Struct
 from multidict import istr
 
@@ -277,7 +277,10 @@ def _of_service_error(request: web.Request, error: ServiceError) -> web.Response
         body = encoded_problem(status, error.code, str(error), request_id, challenge=error.challenge)
         return web.Response(status=status, body=body, content_type="application/problem+json")
     if isinstance(error, Unauthorized):
-        headers["WWW-Authenticate"] = "Bearer"
+        # RFC 6750, section 3.1: an error is named to those who sent a key, so that a client asks for another one.
+        is_sent = request.headers.get(hdrs.AUTHORIZATION, "").lower().startswith("bearer ")
+        is_refused = is_sent and error.code in ("unauthorized", "key_expired")
+        headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if is_refused else "Bearer"
     if isinstance(error, Unavailable) and error.retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
     errors = error.problems if isinstance(error, Invalid) else ()

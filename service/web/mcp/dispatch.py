@@ -22,11 +22,13 @@ from service.web.mcp.tools import BadArguments, Call, Tools
 from service.wire.mcp.requests import (
     HEADERS,
     INVALID_PARAMS,
+    INVALID_REQUEST,
     LEGACY_RESOURCE_NOT_FOUND,
     METHOD_NOT_FOUND,
     ProtocolError,
     Request,
     negotiated,
+    read_batch,
     read_request,
 )
 from service.wire.mcp.results import (
@@ -101,11 +103,19 @@ class _Exchange(Generic[S]):
     """A message on its way to its answer."""
 
     def __init__(
-        self, request: web.Request, server: Server[S], scope: S, message: Request, cache_scope: CacheScope
+        self,
+        request: web.Request,
+        server: Server[S],
+        scope: S,
+        message: Request,
+        cache_scope: CacheScope,
+        *,
+        is_in_batch: bool,
     ) -> None:
         self.request, self.server, self.scope, self.message = request, server, scope, message
         self.cache_scope = cache_scope
-        self.progress = Progress(request, message)
+        self.is_in_batch = is_in_batch
+        self.progress = Progress(request, None if is_in_batch else message.params.meta.progress_token)
 
 
 async def answer(
@@ -117,19 +127,33 @@ async def answer(
 
     Raises BodyTooLarge, UnsupportedMediaType, OverLimit, and what the reading of a body raises.
     """
-    body = await _body(request)
+    body, headers = await _body(request), _protocol_headers(request)
+
+    async def begin(one: bytes, *, is_in_batch: bool = False) -> _Exchange[S] | None:
+        """Return the exchange of a message; None for a notification, which is handled."""
+        message = read_request(one, headers)
+        if message.id is not None:
+            return _Exchange(request, server, scope, message, cache_scope, is_in_batch=is_in_batch)
+        if message.cancels is not None and await server.may_cancel(request, scope):
+            await request.app[RUNNING_CALLS].cancel(_caller(request), message.cancels)
+        return None
+
+    answers: list[bytes] = []
     try:
-        message = read_request(body, _protocol_headers(request))
-        if message.id is None:
-            if message.cancels is not None and await server.may_cancel(request, scope):
-                await request.app[RUNNING_CALLS].cancel(_caller(request), message.cancels)
-            return web.Response(status=202)
-        exchange = _Exchange(request, server, scope, message, cache_scope)
-        result = await _result(exchange)
+        batch = read_batch(body, headers)
+        if batch is None and (exchange := await begin(body)) is not None:
+            return await exchange.progress.finish(await _result(exchange))
     except ProtocolError as error:
         return web.Response(status=error.status, body=encode_error(error), content_type="application/json")
-    result = replace(result, meta=server.meta) if message.is_modern else replace(result, result_type=UNSET)
-    return await exchange.progress.finish(encode_result(message.id, result))
+    for one in batch or ():
+        try:
+            if (exchange := await begin(bytes(one), is_in_batch=True)) is not None:
+                answers.append(await _result(exchange))
+        except ProtocolError as error:
+            answers.append(encode_error(error))
+    if not answers:
+        return web.Response(status=202)
+    return web.Response(body=b"[%s]" % b",".join(answers), content_type="application/json")
 
 
 async def _body(request: web.Request) -> bytes:
@@ -150,16 +174,22 @@ def _protocol_headers(request: web.Request) -> dict[str, str]:
     return {name: ", ".join(values) for name in HEADERS if (values := request.headers.getall(name, ()))}
 
 
-async def _result(exchange: _Exchange[S]) -> Result:
+async def _result(exchange: _Exchange[S]) -> bytes:
+    """Return the answer to a request. Raise ProtocolError."""
     message = exchange.message
+    assert message.id is not None
     run = (_MODERN if message.is_modern else _LEGACY).get(message.method)
     if run is None or (message.method.startswith("resources/") and exchange.server.resources is None):
         raise message.error(METHOD_NOT_FOUND, f"Method not found: {message.method[:100]}.")
-    return await run(exchange)
+    result = await run(exchange)
+    about = {"meta": exchange.server.meta} if message.is_modern else {"result_type": UNSET}
+    return encode_result(message.id, replace(result, **about))
 
 
 async def _initialize(exchange: _Exchange[S]) -> Result:
     server = exchange.server
+    if exchange.is_in_batch:
+        raise exchange.message.error(INVALID_REQUEST, "Invalid request: send initialize alone, not in a batch.")
     return InitializeResult(
         protocol_version=negotiated(exchange.message.params.protocol_version),
         capabilities=server.capabilities,

@@ -2,16 +2,17 @@
 
 from aiohttp import hdrs, web
 
-from service.wire.mcp.requests import Request, RequestId
+from service.wire.mcp.requests import RequestId
 from service.wire.mcp.results import EVENT_STREAM, KEEP_ALIVE, encode_progress, server_sent
 
 
 class Progress:
     """Reports to the client of one request. The stream begins with the first report, or keep-alive."""
 
-    def __init__(self, request: web.Request, message: Request) -> None:
+    def __init__(self, request: web.Request, token: RequestId | None) -> None:
+        """``token``: the one under which the client asked for progress."""
         self._request = request
-        self._token: RequestId | None = message.params.meta.progress_token if _takes_streams(request) else None
+        self._token = token if _takes_streams(request) else None
         self._count = 0
         self._stream: web.StreamResponse | None = None
 

@@ -2,6 +2,10 @@
 
 A tool takes one closed struct and returns one view; both are described to the model by their schemas. What it raises as
 a ServiceError is its result, marked as an error, so that the model can read it and act on it.
+
+Facts: n8n's client sends ``sessionId``, ``action``, ``chatInput`` and ``toolCallId`` beside the arguments of each call
+(n8n-io/n8n#21500). Clients of Gemini refuse a schema with ``anyOf`` and ``null``, and others fill in each optional
+argument that their model leaves out with ``null``. So a schema names no ``null``, and a call may have it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,6 +34,9 @@ class Call(Generic[S]):
         self.request, self.scope, self.progress = request, scope, progress
 
 
+_ADDED_BY_CLIENTS = frozenset({"action", "chatInput", "sessionId", "toolCallId"})
+
+
 class BadArguments(Exception):
     """The arguments of a call do not fit. Its message is for the model."""
 
@@ -38,14 +45,39 @@ class Tool(Generic[S]):
     """A tool of a server."""
 
     def __init__(
-        self, description: ToolDescription, arguments: type[Struct], run: Callable[[Call[S], Any], Awaitable[Struct]]
+        self,
+        description: ToolDescription,
+        arguments: type[Struct],
+        run: Callable[[Call[S], Any], Awaitable[Struct]],
+        *,
+        reads: bool,
     ) -> None:
         self.description, self._decoder, self._run = description, msgspec.json.Decoder(arguments), run
+        fields = msgspec.structs.fields(arguments)
+        self._names = frozenset(field.encode_name for field in fields)
+        self._required = frozenset(field.encode_name for field in fields if field.required)
+        self._reads = reads
+
+    def _meant(self, arguments: Raw) -> bytes | Raw:
+        """Return the arguments without those that say nothing: optional ones that are null, and unknown names. Of a
+        tool that writes, only the unknown names that clients add: another one may be a wish that is misspelt.
+        """
+        try:
+            given = msgspec.json.decode(arguments, type=dict[str, Raw])
+        except msgspec.ValidationError:
+            return arguments
+        kept = {
+            name: value
+            for name, value in given.items()
+            if (name in self._names or not (self._reads or name in _ADDED_BY_CLIENTS))
+            and (name in self._required or bytes(value) != b"null")
+        }
+        return arguments if len(kept) == len(given) else msgspec.json.encode(kept)
 
     async def call(self, call: Call[S], arguments: Raw) -> Struct:
         """Return the tool's view. Raise BadArguments, and what the tool raises."""
         try:
-            decoded = self._decoder.decode(arguments)
+            decoded = self._decoder.decode(self._meant(arguments))
         except msgspec.ValidationError as error:
             raise BadArguments(f"Invalid arguments: {error}. See the tool's input schema.") from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -75,11 +107,11 @@ class Tools(Generic[S]):
                 name,
                 title,
                 " ".join((run.__doc__ or "").split()),
-                closed_schema(hints["arguments"]),
+                _without_null(closed_schema(hints["arguments"])),
                 closed_schema(hints["return"]),
                 _annotations(reads=reads, repeatable=repeatable),
             )
-            self._tools[name] = Tool(description, hints["arguments"], run)
+            self._tools[name] = Tool(description, hints["arguments"], run, reads=reads)
             self._described = None
             return run
 
@@ -130,3 +162,20 @@ def closed_schema(kind: type[Struct]) -> dict[str, Any]:
     schema: dict[str, Any] = inline(definitions[kind.__name__])
     schema.pop("description", None)
     return schema
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of arguments without the null that optional ones may be."""
+
+    def plain(field: dict[str, Any]) -> dict[str, Any]:
+        choices = field.get("anyOf", [])
+        if _NULL not in choices:
+            return field
+        others = [choice for choice in choices if choice != _NULL]
+        beside = {key: value for key, value in field.items() if key != "anyOf" and (key, value) != ("default", None)}
+        return {**others[0], **beside} if len(others) == 1 else {"anyOf": others, **beside}
+
+    return {**schema, "properties": {name: plain(field) for name, field in schema["properties"].items()}}
+
+
+_NULL = {"type": "null"}

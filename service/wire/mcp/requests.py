@@ -7,7 +7,9 @@ Facts (modelcontextprotocol.io, "Streamable HTTP" and "Versioning" of 2026-07-28
   parameter (-32602), and this is checked before the headers are compared (-32020).
 - Legacy clients begin with ``initialize`` and then name the agreed version in the header alone. No session is needed
   for that: each of their requests is understood by itself, too.
-- A message without an id is a notification; there is no answer to it. Batches ended with 2025-06-18.
+- A message without an id is a notification; there is no answer to it.
+- A server of 2025-03-26 must take batches, which ended with 2025-06-18. The header that names the version is younger
+  than they are. ``initialize`` is in no batch.
 """
 
 import base64
@@ -21,6 +23,10 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 MODERN_VERSIONS = ("2026-07-28",)
 LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 VERSIONS = (*MODERN_VERSIONS, *LEGACY_VERSIONS)
+BATCH_VERSIONS = (None, "2025-03-26", "2024-11-05")
+"""Values of the version's header, None for no header, with which a body may be a batch."""
+MAX_BATCH = 20
+"""Messages of a batch: they are answered one after the other, in one response."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -146,6 +152,24 @@ def read_request(body: bytes, headers: Mapping[str, str]) -> Request:
         error.id = id_
         raise
     return request
+
+
+def read_batch(body: bytes, headers: Mapping[str, str]) -> list[Raw] | None:
+    """Return the messages of a batch; None for a single message. ``headers``: as for ``read_request``.
+
+    Raises:
+        ProtocolError: it is empty, or longer than MAX_BATCH.
+    """
+    if headers.get(VERSION_HEADER) not in BATCH_VERSIONS or not body.lstrip().startswith(b"["):
+        return None
+    try:
+        messages = msgspec.json.decode(body, type=list[Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise ProtocolError(PARSE_ERROR, "The body is not valid JSON.", status=400) from None
+    if not 0 < len(messages) <= MAX_BATCH:
+        said = f"Invalid request: a batch has 1 to {MAX_BATCH} messages, not {len(messages)}."
+        raise ProtocolError(INVALID_REQUEST, said, status=400)
+    return messages
 
 
 def negotiated(version: str) -> str:

@@ -61,7 +61,7 @@ class Header(Struct, frozen=True):
 
 HEADERS: Mapping[str, Header] = {
     "X-Request-Id": Header("The request's id: the caller's own, if it sent a sane one."),
-    "WWW-Authenticate": Header("How to show a key.", {"const": "Bearer"}),
+    "WWW-Authenticate": Header("How to show a key.", {"enum": ["Bearer", 'Bearer error="invalid_token"']}),
     "Retry-After": Header(
         "Seconds to wait.", {"type": "integer", "minimum": 1, "examples": [30]}, is_always_sent=False
     ),

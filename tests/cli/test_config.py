@@ -34,6 +34,26 @@ def docsmith(folder: Path, *arguments: str, **environment: str) -> "subprocess.C
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables, check=False, timeout=300)
 
 
+SERVICE_LINKS = {
+    "DOCSMITH_SERVICE_HOST": "10.96.0.12",
+    "DOCSMITH_SERVICE_PORT": "8080",
+    "DOCSMITH_SERVICE_PORT_HTTP": "8080",
+    "DOCSMITH_PORT": "tcp://10.96.0.12:8080",
+    "DOCSMITH_PORT_8080_TCP": "tcp://10.96.0.12:8080",
+    "DOCSMITH_PORT_8080_TCP_PROTO": "tcp",
+    "DOCSMITH_PORT_8080_TCP_PORT": "8080",
+    "DOCSMITH_PORT_8080_TCP_ADDR": "10.96.0.12",
+    "DOCSMITH_STORE_DB_SERVICE_HOST": "10.96.0.13",
+    "DOCSMITH_STORE_DB_PORT": "tcp://[fd00::1]:5432",
+}
+
+
+def test_variables_that_kubernetes_makes_are_ignored():
+    reading = read_settings(None, {**SERVICE_LINKS, "DOCSMITH_SERVER__PORT": "9090"})
+    assert reading.problems == ()
+    assert (reading.settings.server.port, reading.settings.server.host) == (9090, "127.0.0.1")
+
+
 def test_each_problem_has_its_line(tmp_path):
     file = tmp_path / "docsmith.toml"
     file.write_text(BAD)

@@ -26,6 +26,20 @@ NOT_SETTINGS = frozenset(
 """Variables of the command line's own options, and of files with their values."""
 
 
+_OF_SERVICE_LINK = re.compile(
+    rf"{PREFIX[:-1]}(?:_[A-Z0-9]+)*_(?:SERVICE_(?:HOST|PORT(?:_[A-Z0-9]+)*)"
+    r"|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+_LINKED_PORT = re.compile(rf"{PREFIX[:-1]}(?:_[A-Z0-9]+)*_PORT=(?:tcp|udp|sctp)://.*")
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Return whether Kubernetes or Docker made a variable for a service that is called ``docsmith``, or ``docsmith-…``
+    (kubernetes.io, "Service", "Environment variables"). No setting has the form of one: each has ``__``.
+    """
+    return bool(_OF_SERVICE_LINK.fullmatch(name) or _LINKED_PORT.fullmatch(f"{name}={value}"))
+
+
 class BadSettings(Invalid):
     """A settings file or variable that cannot be used; the message names it."""
 
@@ -78,6 +92,7 @@ def read_settings(file: Path | None, environment: Mapping[str, str]) -> Reading:
             return Reading(None, (str(error),), ())
     problems: list[str] = []
     origins = {name: f"{file}:{line}" for name, line in _lines(text).items()}
+    environment = {name: value for name, value in environment.items() if not is_service_link(name, value)}
     for name, value in environment.items():
         if name.startswith(PREFIX) and name not in NOT_SETTINGS:
             path = name.removeprefix(PREFIX).lower().split("__")

@@ -66,7 +66,8 @@ class Workspace(Tree):
         if not self.exists(path):
             await self._check_new(path)
         else:
-            await self.read(path)  # what cannot be read must not be overwritten
+            before = await self.read(path)  # what cannot be read must not be overwritten
+            text = await asyncio.to_thread(_in_form_of, before, text)
         return await self._allowed((FileChange(path, text),))
 
     async def replace(
@@ -101,7 +102,7 @@ class Workspace(Tree):
                 f"{path} has this text {len(starts)} times, on {_lines(lines)}: give more of its surroundings, "
                 "or a line, or set all."
             )
-        parts, done = [], 0
+        parts, done, new = [], 0, _with_ends_of(text, new)
         for start in starts:
             parts += [text[done:start], new]
             done = start + len(old)
@@ -226,18 +227,45 @@ def _occurrences(text: str, part: str) -> list[int]:
     return [found.start() for found in re.finditer(re.escape(part), text)]
 
 
+def _line_end(text: str) -> str:
+    """Return the line end that most lines of a file have."""
+    crlf = text.count("\r\n")
+    return "\r\n" if crlf > text.count("\n") - crlf else "\n"
+
+
+def _with_ends_of(before: str, text: str) -> str:
+    """Return new text of a file with the end that each line had, where it is still there; new lines end as most do.
+    Models write line feeds alone.
+    """
+    if "\n" not in before:
+        return text
+    end, crlf = _line_end(before), before.count("\r\n")
+    text = text.replace("\r\n", "\n").replace("\n", end)
+    if crlf in (0, before.count("\n")):
+        return text
+    ended = {line.rstrip("\r\n"): line for line in lines_of(before) if line.endswith("\n")}
+    return "".join(ended.get(line.rstrip("\r\n"), line) if line.endswith("\n") else line for line in lines_of(text))
+
+
+def _in_form_of(before: str, text: str) -> str:
+    """Return a file's new text with the byte order mark and the line ends of the text before."""
+    mark = _MARK if before.startswith(_MARK) else ""
+    return mark + _with_ends_of(before.removeprefix(_MARK), text.removeprefix(_MARK))
+
+
+_MARK = "\ufeff"
+
+
 def _inserted(path: str, before: str, text: str, after_line: int | None) -> str:
     """Return a file's text with whole lines after the given one; at the end for None. Raise Refused."""
-    end = "\r\n" if "\r\n" in before else "\n"
+    end = _line_end(before)
     lines = lines_of(before)
     if after_line is not None and after_line > len(lines):
         raise Refused(f"{path} has {len(lines)} lines.", f"Give an after_line up to {len(lines)}, or none.")
     at = len(lines) if after_line is None else after_line
     if at and not lines[at - 1].endswith(("\n", "\r")):
         lines[at - 1] += end
-    new = text if text.endswith("\n") else f"{text}\n"
-    if end == "\r\n" and "\r\n" not in new:
-        new = new.replace("\n", "\r\n")
+    new = _with_ends_of(before, text if text.endswith("\n") else f"{text}\n")
     return "".join([*lines[:at], new, *lines[at:]])
 
 

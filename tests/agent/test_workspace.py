@@ -77,6 +77,29 @@ async def test_the_line_ends_of_a_file_are_kept():
     assert change.content == "a\r\nc\r\nb\r\n"
     (change,) = await workspace.insert("docs/windows.md", "new", 1)
     assert change.content == "a\r\nnew\r\nb\r\n"
+    change, _ = await workspace.replace("docs/windows.md", "b", "c\nd")
+    assert change.content == "a\r\nc\r\nd\r\n"
+    change, _ = await workspace.replace("docs/index.md", "Two.", "Two.\r\nThree.")
+    assert change.content == "# Home\n\nOne.\nTwo.\nThree.\nOne.\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "written", "after"),
+    [
+        ("a\r\nb\r\n", "a\nc\nb\n", "a\r\nc\r\nb\r\n"),
+        ("a\r\nb\r\n", "a\r\nc\nb", "a\r\nc\r\nb"),
+        ("a\nb\n", "a\r\nc\r\n", "a\nc\n"),
+        ("\ufeffa\r\nb\r\n", "a\nc\n", "\ufeffa\r\nc\r\n"),
+        ("\ufeffa\n", "\ufeffb\n", "\ufeffb\n"),
+        ("a\n", "\ufeffb\n", "b\n"),
+        ("a\r\nb\nc\n", "a\nb\nd\n", "a\r\nb\nd\n"),
+        ("a", "b\nc\n", "b\nc\n"),
+    ],
+)
+async def test_written_file_keeps_line_ends_and_mark(before, written, after):
+    workspace = await opened({"docs/a.md": before})
+    (change,) = await workspace.write("docs/a.md", written)
+    assert change.content == after
 
 
 async def test_nothing_is_changed_until_it_is_applied():

@@ -164,7 +164,7 @@ class _Publication:
                     )
             if shown is None:
                 as_draft = request.as_draft or unfinished
-                new = NewPullRequest(title, body, head=branch_of(state), base=request.ref, draft=as_draft)
+                new = NewPullRequest(title, body, head=branch_of(state), base=self._source.ref, draft=as_draft)
                 shown = await host.open_pull_request(self._source, new)
                 if unfinished and not shown.draft:  # another one that was open for the branch
                     shown = await host.update_pull_request(
@@ -215,7 +215,7 @@ class _Publication:
             return state, workspace, True
         if state.work.rebases >= MAX_REBASES:
             raise _moves_on(branch)
-        names = Names("this job", branch if fetched.branch_commit else state.request.ref)
+        names = Names("this job", branch if fetched.branch_commit else self._source.ref)
         state = await self._context.record(await rebased(workspace, head, names, self._context))
         state, workspace = await open_workspace(state, self._context)
         return state, workspace, False

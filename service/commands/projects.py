@@ -60,7 +60,10 @@ async def create_project(
     await plan(store, PROJECTS, project_id, command)  # refused before the network is asked
     source = source_from(project_id, new)
     source = replace(source, ref=new.ref or await docs.default_branch(source))
-    command = CreateProject(replace(new, ref=source.ref), at)
+    is_elsewhere = new.code_host not in ("local", "website")
+    command = CreateProject(
+        replace(new, ref=source.ref, follows=(source.ref,) if is_elsewhere and not new.ref else ()), at
+    )
     project = await plan(store, PROJECTS, project_id, command, metadata=metadata)
     site = await plan(store, SITES, new.domain, RegisterSite(project_id, new.organization_id, at), metadata=metadata)
     writes: list[Append] = [write for write in (project, site) if write is not None]
@@ -113,6 +116,18 @@ async def change_project(
     if contexts != known:
         await docs.keep_contexts(source, contexts)
     return CheckedProject(project_id, position, warnings)
+
+
+async def follow_default_branch(store: EventStore, source: Source, ref: str) -> None:
+    """Record the new name of the default branch that a project follows, and have its site indexed again. Raises
+    NotFound.
+    """
+    before = (await load(store, PROJECTS, source.project_id)).state
+    if not isinstance(before, ProjectSettings) or before.ref == ref or before.ref != source.ref:
+        return  # another process was faster
+    change = ChangeProject(now(), ref=ref, follows=(*before.follows, ref))
+    await execute(store, PROJECTS, source.project_id, change)
+    await request_index(store, before.domain, "the default branch was renamed", Metadata())
 
 
 async def change_cost_bound(store: EventStore, project_id: str, usd_day: float, metadata: Metadata) -> int:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,11 +119,12 @@ class OpenFolder:
 
     def _docs(self, scratch: Path | None) -> "DocsSource":
         from service.adapters.git.dulwich_docs import DulwichDocs
+        from service.commands.projects import follow_default_branch
 
         allow_private = self.settings.network.allow_private
         return DulwichDocs(
             self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token, allow_private=allow_private,
-            place=self.hosted_place,
+            place=self.hosted_place, renamed=partial(follow_default_branch, self.store),
         )  # fmt: skip
 
     @cached_property

@@ -68,6 +68,8 @@ class Source(Struct, frozen=True):
     """The text of a context repository may be quoted."""
     token_id: str = ""
     """The name under which the vault keeps the token, instead of a variable."""
+    follows: tuple[str, ...] = ()
+    """The names that the default branch has had, the last one ``ref``; empty where the branch was chosen."""
 
 
 class Fetched(Struct, frozen=True):

@@ -1601,6 +1601,8 @@ class Project:
         token_id: The vault's name for its token, which is never shown; empty for none.
         site_url: The address at which its pages are published; empty where it is not known.
         max_cost_usd_day: The most that replies of its site may cost in a day of UTC; 0: no bound of its own.
+        follows: The names that the repository's default branch has had, the last one now; empty: one was
+            chosen.
         created_at: When it was created.
     """
 
@@ -1623,6 +1625,7 @@ class Project:
     token_id: str
     site_url: str
     max_cost_usd_day: float
+    follows: list[str]
     created_at: datetime
 
 

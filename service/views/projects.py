@@ -44,4 +44,8 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     max_cost_usd_day: Annotated[
         float, described("The most that replies of its site may cost in a day of UTC; 0: no bound of its own.")
     ]
+    follows: Annotated[
+        tuple[str, ...],
+        described("The names that the repository's default branch has had, the last one now; empty: one was chosen."),
+    ]
     created_at: Annotated[Timestamp, described("When it was created.")]

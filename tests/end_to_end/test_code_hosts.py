@@ -215,3 +215,27 @@ async def test_a_token_that_the_host_refuses_makes_no_project(setting):
     )  # fmt: skip
     assert "Gitea refuses the token" in words
     assert "wr0ng" not in words
+
+
+async def test_renamed_default_branch_is_followed_unless_one_was_chosen(setting):
+    repository = setting.server.root / PATHS["gitea"]
+    setting.projects["chosen"] = await cli(
+        setting, "project", "create", "--name", "chosen", "--repository", setting.server.url(PATHS["gitea"]),
+        "--code-host", "gitea", "--api-url", setting.apis["gitea"], "--git-token-env", "GUIDE_TOKEN", "--ref", "main",
+    )  # fmt: skip
+    git("branch", "-m", "main", "trunk", cwd=repository)
+    done = await finished(setting, "gitea", 'Create page renamed.md with title "Renamed" and text "Here."')
+    assert (done["failure"], done["outcome"]) == (None, "pull_request")
+    assert setting.fakes["gitea"].pulls[-1]["base"] == "trunk"
+    rows = await cli(setting, "project", "list")
+    known = {row["name"]: (row["ref"], row["follows"]) for row in rows["projects"]}
+    assert known["gitea"] == ("trunk", ["main", "trunk"])
+    failed = await finished(setting, "chosen", 'Create page renamed.md with title "Renamed" and text "Here."')
+    assert failed["failure"]["code"] == "no_such_branch"
+    assert "docsmith project update SITE --ref BRANCH" in failed["failure"]["message"]
+    await cli(setting, "project", "update", "chosen", "--ref", "trunk")
+    for _ in range(20):  # the service sees what another process wrote a moment later
+        done = await finished(setting, "chosen", 'Create page other.md with title "Other" and text "Here."')
+        if done["failure"] is None:
+            break
+    assert (done["failure"], done["outcome"]) == (None, "pull_request")

@@ -35,7 +35,7 @@ from service.adapters.git.remote import transport as git_transport
 from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, require_ref
 from service.adapters.git.remote.remotes import Remote, remote_of, with_token
 from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
-from service.domain.errors import Invalid, NotFound, ServiceError
+from service.domain.errors import Invalid, NotFound, ServiceError, Unavailable
 from service.domain.projects.hosts import host_kind
 from service.ports.docs_source import (
     Changes,
@@ -87,12 +87,14 @@ class DulwichDocs:
         token_of: Callable[[Source], Awaitable[str]] | None = None,
         allow_private: bool = False,
         place: HostedPlace | None = None,
+        renamed: Callable[[Source, str], Awaitable[None]] | None = None,
     ) -> None:
         self._data = data
         self._place = place or HostedPlace(data)
         self._scratch = scratch
         self._env = env
         self._token_of = token_of
+        self._renamed = renamed
         self._allow_private = allow_private
         self._locks: dict[str, asyncio.Lock] = {}
         self._borrowing: set[Path] = set()
@@ -155,8 +157,22 @@ class DulwichDocs:
             async with self._locked(source):
                 found = await self._remotely(git_transport.fetch, clone, remote, branches, 1)
         if source.ref not in found:
-            raise _no_branch(where, source.ref)
+            await self._follow_default_branch(source, where)
+            raise _no_branch(where, source.ref, " Name one that it has: docsmith project update SITE --ref BRANCH")
         return Fetched(found[source.ref], found.get(branch) if branch else None)
+
+    async def _follow_default_branch(self, source: Source, where: str) -> None:
+        """Record the new name of a default branch that the project follows. Raise Unavailable: the project is another
+        now, and so what was begun with it begins again.
+        """
+        if self._renamed is None or not source.follows:
+            return
+        ref = await self.default_branch(source)
+        if ref != source.ref:
+            await self._renamed(source, ref)
+            raise Unavailable(
+                f"The default branch of {where} is {ref!r} now, and no longer {source.ref!r}.", retry_after_seconds=1
+            )
 
     async def _fetch_context(self, source: Source) -> Fetched:
         clone, remote = await self._clone(source), await self._theirs(source)
@@ -387,8 +403,8 @@ def _remove_clones(folder: Path, beginning: str, kept: Container[str]) -> None:
                 shutil.rmtree(clone, ignore_errors=True)
 
 
-def _no_branch(where: str, ref: str) -> Invalid:
-    return Invalid(f"{where} has no branch {ref!r}.", code="no_such_branch")
+def _no_branch(where: str, ref: str, advice: str = "") -> Invalid:
+    return Invalid(f"{where} has no branch {ref!r}.{advice}", code="no_such_branch")
 
 
 def _check_branch(remote: Remote, ref: str) -> None:

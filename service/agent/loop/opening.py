@@ -21,7 +21,7 @@ async def open_workspace(state: Running, context: JobContext) -> tuple[Running, 
         Invalid: the branch is the one that the pull request would go to (``branch_is_base``).
         Forbidden, NotFound, Unavailable, Conflict: as the ports raise them.
     """
-    if branch_of(state) == state.request.ref:
+    if branch_of(state) == context.source.ref:
         sentence = f"The branch to work on, {branch_of(state)}, is the one that the pull request would go to."
         raise Invalid(sentence, code="branch_is_base")
     if state.work.base_commit is None:

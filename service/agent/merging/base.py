@@ -46,7 +46,7 @@ async def merge_of(state: Running, fetched: Fetched, context: JobContext) -> Mer
     base = await _merge_base(state, head, commit, context)
     if base == commit:
         return None
-    branch, ref = branch_of(state), state.request.ref
+    branch, ref = branch_of(state), context.source.ref
     if base is None:
         sentence = f"{branch} and {ref} have no commit in common in their newest 1,000. Merge them with git."
         return MergedBase(commit, "", problems=(Problem("conflicts", "", sentence, code="merge_conflict"),))
@@ -79,7 +79,7 @@ async def set_aside(state: Running, unresolved: Sequence[Problem], context: JobC
     before = (await _planned(sides, state, context)).changes
     await sides.load(state.work.changes)
     changes, lost = await asyncio.to_thread(_without_merge, sides, before, state.work.changes)
-    branch, ref = branch_of(state), state.request.ref
+    branch, ref = branch_of(state), context.source.ref
     found = [
         Problem("conflicts", path, f"{ref} cannot be merged: it and {branch} both changed this file, and the job did"
                 " not resolve the conflict. Send it a message that says which text to keep.", code="merge_conflict")
@@ -122,7 +122,7 @@ async def _planned(sides: Sides, state: Running, context: JobContext) -> FileMer
     def may_write(path: str) -> bool:
         return is_writable(path, folder)
 
-    merge = await merge_files(sides, Names(branch_of(state), state.request.ref), may_write)
+    merge = await merge_files(sides, Names(branch_of(state), context.source.ref), may_write)
     own = [path for path in await asyncio.to_thread(sides.changed_in, sides.ours) if may_write(path)]
     own = [path for path in own if path not in merge.changes and sides.ours.blob(path) != sides.theirs.blob(path)]
     if merge.problems or len(own) > MAX_CARRIED_FILES:

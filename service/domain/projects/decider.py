@@ -34,6 +34,7 @@ class ProjectCreated(Event, frozen=True, tag="project-created"):
     token_id: str = ""
     site_url: str = ""
     max_cost_usd_day: float = 0.0
+    follows: tuple[str, ...] = ()
 
 
 class ProjectChanged(Event, SettingsChange, frozen=True, tag="project-changed"):

@@ -63,6 +63,8 @@ class ProjectSettings(Struct, frozen=True):
     """The address at which the site's pages are published, without a slash at its end; empty where it is not known."""
     max_cost_usd_day: float = 0.0
     """The most that replies of its site may cost in a day of UTC, in US dollars; 0 for no bound of its own."""
+    follows: tuple[str, ...] = ()
+    """The names that the repository's default branch has had, the last one ``ref``; empty where a branch was chosen."""
 
 
 class SettingsChange(Struct, frozen=True):
@@ -85,14 +87,17 @@ class SettingsChange(Struct, frozen=True):
     token_id: str | None = None
     site_url: str | None = None
     max_cost_usd_day: float | None = None
+    follows: tuple[str, ...] | None = None
 
 
 CHANGEABLE = SettingsChange.__struct_fields__[1:]
 
 
 def changed(settings: ProjectSettings, change: SettingsChange) -> ProjectSettings:
-    """Return the settings with the change."""
+    """Return the settings with the change. Who chooses another branch follows the default one no longer."""
     given = {name: value for name in CHANGEABLE if (value := getattr(change, name)) is not None}
+    if change.follows is None and given.get("ref", settings.ref) != settings.ref:
+        given["follows"] = ()
     return replace(settings, **given)
 
 

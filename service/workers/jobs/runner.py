@@ -318,8 +318,9 @@ class JobRunner:
         project = await get_project(self._views, request.project_id)
         if project is None:
             raise Unavailable("The job's project is not in the read models.", code="project_unknown")
-        # The branch that it was asked to start from, whatever the project's is by now.
-        source, ports = replace(source_of(project), ref=request.ref), self._ports
+        # The branch that it was asked to start from, whatever is the project's by now, or that branch's new name.
+        ref = project.ref if request.ref in project.follows else request.ref
+        source, ports = replace(source_of(project), ref=ref), self._ports
         # With the first job: a service that has none does without, and the event loop does not wait.
         for module in ("service.agent.loop.loop", "service.agent.publishing"):
             await asyncio.to_thread(import_module, module)

@@ -5,6 +5,7 @@ generators look there, too: shortcodes of Hugo, and includes.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Literal
 
@@ -45,16 +46,21 @@ _NOT_WIKI = frozenset(("toc", "_toc_"))
 _INCLUDES = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        r"\{\{#(?:include|rustdoc_include|playground|template)\s++([^\s:{}]{1,500})",  # mdBook
+        r"(?<!\\)\{\{#(?:include|rustdoc_include|playground|template)\s++([^\s:{}]{1,500})",  # mdBook
         r"^[ \t]*-{1,}8<-{1,}[ \t]+[\"']([^\"'\n:]{1,500})",  # pymdownx.snippets
         r"<!--[ \t]*@include:[ \t]*([^\s{}<>#]{1,500}?)(?:-->|[\s{}<>#])",  # VitePress
-        r"^<<<[ \t]+([^\s{}#\[]{1,500})",
         r"^[ \t]*\.\.[ \t]+(?:include|literalinclude)::[ \t]+(\S{1,500})",  # reStructuredText
         r"^[ \t]*[`~:]{3,}\{(?:include|literalinclude)\}[ \t]+(\S{1,500})",  # MyST
         r"\{%-?\s*+(?:include_relative|include-markdown|include)\s++[\"']?([^\s\"'%{}]{1,500})",  # Liquid, Jinja
         r"\{\{[<%]\s*+(?:readfile|include)\s++(?:file=)?[\"']([^\"'\n]{1,500})",  # Hugo, Docsy
+    )
+)
+_INCLUDES_OUTSIDE_CODE = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^<<<[ \t]+([^\s{}#\[]{1,500})",  # VitePress
         r"<Snippet\s[^<>]{0,200}?file=[\"']([^\"'\n]{1,500})",  # Mintlify
-        r"^(?:import|export)\s[^'\"\n]{0,500}\bfrom\s+[\"']([^\"'\n]{1,500})",  # MDX
+        r"^(?:import|export)\s[^'\"\n]{0,500}\bfrom\s+[\"']((?:\.{1,2}|@|@site|~)?/[^\"'\n]{1,500})",  # MDX
     )
 )
 _SIGN = re.compile(r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s", re.MULTILINE)
@@ -83,6 +89,8 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
         yield from _matches(_HUGO, text, "hugo")
     for pattern in _INCLUDES:
         yield from _matches(pattern, text, "include")
+    for pattern in _INCLUDES_OUTSIDE_CODE:
+        yield from (each for each in _matches(pattern, text, "include") if page is None or not _is_code(each, page))
     yield from _matches(_DOCUMENT, text, "document")
     if path.endswith(".rst"):
         yield from _matches(_REST_LINK, text, "link")
@@ -92,6 +100,11 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
         yield from _matches(_BASED, prose, "based")
         yield from _matches(_CONTENT, prose, "link")
         yield from (each for each in _matches(_WIKI, prose, "wiki") if each.target.casefold() not in _NOT_WIKI)
+
+
+def _is_code(name: PageName, page: Markdown) -> bool:
+    number = bisect_right(page.code, (name.start, len(page.text))) - 1
+    return number >= 0 and name.start < page.code[number][1]
 
 
 def _matches(pattern: re.Pattern[str], text: str, form: Form) -> Iterator[PageName]:

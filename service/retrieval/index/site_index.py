@@ -79,7 +79,7 @@ class _PageRow(Struct, frozen=True, array_like=True, gc=False):
     title: str
 
 
-_SectionRow = tuple[str, str, str, str, int, int, str]
+_SectionRow = tuple[str, str, str, str, int, int, str, str]
 """Heading, heading path as JSON, anchor, text, first and last line, and its file where that is not the page's."""
 
 
@@ -370,10 +370,10 @@ class SiteIndex:
         return replace(section, highlights=Highlights(*shown))
 
     def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
-        heading, headings, anchor, text, start, end, path = row
+        heading, headings, anchor, text, start, end, path, url = row
         return Section(
             path=path or page.path,
-            url=with_anchor(page.url, anchor),
+            url=with_anchor(url or page.url, "" if url else anchor),
             title=page.title,
             heading=heading,
             heading_path=tuple(json.loads(headings)),
@@ -388,9 +388,9 @@ class SiteIndex:
     def _rows(self, sections: Sequence[int]) -> dict[int, _SectionRow]:
         asked = ",".join(map(str, sections))
         return {
-            id_: (heading, headings, anchor, zlib.decompress(text).decode(), start, end, path)
-            for id_, heading, headings, anchor, text, start, end, path in self._db.execute(
-                "SELECT id, heading, heading_path, anchor, text, start_line, end_line, path"  # noqa: S608  (numbers)
+            id_: (heading, headings, anchor, zlib.decompress(text).decode(), start, end, path, url)
+            for id_, heading, headings, anchor, text, start, end, path, url in self._db.execute(
+                "SELECT id, heading, heading_path, anchor, text, start_line, end_line, path, url"  # noqa: S608  (numbers)
                 f" FROM sections WHERE id IN ({asked}) ORDER BY id"
             )
         }
@@ -473,7 +473,13 @@ class SiteIndex:
                 )
             }
             aliases = self._db.execute("SELECT key, page FROM addresses WHERE is_url")
-            self._links = PageAddresses(pages.values(), {key: pages[page] for key, page in aliases if page in pages})
+            made = self._db.execute(
+                f"SELECT DISTINCT sections.id >> {PAGE_SHIFT}, url FROM sections WHERE url != ''"  # noqa: S608  (a number)
+            )
+            own = [replace(pages[page], url=url, path=url, anchors="[]") for page, url in made if page in pages]
+            self._links = PageAddresses(
+                [*pages.values(), *own], {key: pages[page] for key, page in aliases if page in pages}
+            )
         return self._links
 
     def pages_besides(self, paths: Sequence[str], *, limit: int) -> OtherPages:

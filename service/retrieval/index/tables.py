@@ -49,6 +49,7 @@ CREATE TABLE sections(
     text BLOB NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
     entries TEXT NOT NULL, -- as JSON
     path TEXT NOT NULL, -- of the file that it is from; empty for the page's own
+    url TEXT NOT NULL, -- of the page that is made of it alone; empty where it is on the page
     hash BLOB
 );
 -- Every file of the commit, what git calls its content, its page, and whether it said how the site is laid out.
@@ -195,7 +196,7 @@ class PageTables:
             ),
         )
         self._db.executemany(
-            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (
                 (
                     page << PAGE_SHIFT | number,
@@ -207,6 +208,7 @@ class PageTables:
                     section.end_line,
                     msgspec.json.encode(section.entries).decode() if section.entries else "",
                     section.path,
+                    section.url,
                 )
                 for number, section in enumerate(sections)
             ),

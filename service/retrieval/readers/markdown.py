@@ -64,6 +64,8 @@ class PageSection(Struct, frozen=True):
     """The rows, options and definitions in it."""
     path: str = ""
     """The file that it is from, where that is not the page's own (``shown_files``)."""
+    url: str = ""
+    """The address of the page that is made of it alone; empty where it is on the page."""
 
 
 class ParsedPage(Struct, frozen=True, gc=False):

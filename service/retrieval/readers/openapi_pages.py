@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.domain.sites import Skipped
 from service.markup.front_matter import check_bounds
@@ -43,6 +44,7 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", 
 _MARKER = re.compile(rb"""(?:^|[\s{,])["']?(?:openapi["']?\s*:\s*["']?3\.|swagger["']?\s*:\s*["']?2\.)""")
 
 Table = Mapping[str, Any]
+NO_ADDRESSES: Mapping[str, str] = {}
 
 
 class Operation(Struct, frozen=True):
@@ -94,7 +96,7 @@ def read_description(data: bytes, path: str) -> Description | Skipped:
     try:
         text = data.decode("utf-8-sig")
         document, lines = _load(text, is_json=path.lower().endswith(".json"))
-        if not isinstance(document, dict) or not ("openapi" in document or "swagger" in document):
+        if not _describes(document):
             return Skipped(path, "It is not an OpenAPI description.")
         return _Reader(document, lines).description(text.count("\n") + 1)
     except (ValueError, yaml.YAMLError, UnicodeError, TypeError):
@@ -103,8 +105,31 @@ def read_description(data: bytes, path: str) -> Description | Skipped:
         return Skipped(path, "It is nested too deeply.")
 
 
-def as_page(description: Description, path: str, *, without: frozenset[str] = frozenset()) -> ParsedPage | Skipped:
-    """The description as a page, but for the operations that pages of their own show."""
+def read_document(data: bytes, path: str) -> Table | None:
+    """Return a description as it is written; None for what is none, is broken or too large."""
+    if len(data) > MAX_DESCRIPTION_BYTES:
+        return None
+    try:
+        document, _ = _load(data.decode("utf-8-sig"), is_json=path.lower().endswith(".json"))
+    except (ValueError, yaml.YAMLError, TypeError, RecursionError):
+        return None
+    return document if _describes(document) else None
+
+
+def _describes(document: object) -> bool:
+    return isinstance(document, dict) and ("openapi" in document or "swagger" in document)
+
+
+def as_page(
+    description: Description,
+    path: str,
+    *,
+    without: frozenset[str] = frozenset(),
+    addresses: Mapping[str, str] = NO_ADDRESSES,
+) -> ParsedPage | Skipped:
+    """Return the description as a page, but for the operations that pages of their own show. ``addresses``: those of
+    pages that are made of operations, by case-folded key.
+    """
     outline = Outline()
     outline.heading(1, description.title or path, "", 1)
     outline.prose(description.text, 1, 1)
@@ -116,7 +141,9 @@ def as_page(description: Description, path: str, *, without: frozenset[str] = fr
             outline.prose(one.text, one.line, max(one.line, following))
     except TooLong:
         return Skipped(path, "It has too many parts.")
-    return outline.page(path, title=description.title, description="", front_matter={}, last_line=description.lines)
+    page = outline.page(path, title=description.title, description="", front_matter={}, last_line=description.lines)
+    own = {one.anchor: url for one in operations if (url := addresses.get(one.key.rstrip("/").casefold(), ""))}
+    return replace(page, sections=tuple(replace(one, url=own.get(one.anchor, "")) for one in page.sections))
 
 
 def _load(text: str, *, is_json: bool) -> tuple[Any, dict[tuple[str, ...], int]]:

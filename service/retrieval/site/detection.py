@@ -18,7 +18,7 @@ from service.retrieval.site.generators.fumadocs import fumadocs
 from service.retrieval.site.generators.hugo.content import hugo, hugo_by_folders
 from service.retrieval.site.generators.jekyll import jekyll
 from service.retrieval.site.generators.mdn import mdn
-from service.retrieval.site.generators.mintlify import mintlify
+from service.retrieval.site.generators.mintlify.configuration import mintlify
 from service.retrieval.site.generators.mkdocs.configuration import mkdocs
 from service.retrieval.site.generators.nextra import nextra
 from service.retrieval.site.generators.plain import plain

@@ -76,6 +76,10 @@ class Layout(Struct, frozen=True, dict=True):
     default_language: str = ""
     descriptions: frozenset[str] = frozenset()
     """Files of OpenAPI."""
+    made_pages: Mapping[str, tuple[str, str]] = {}
+    """Addresses of pages that the build makes of an operation, with the file of its description and its key, as
+    ``get /users``.
+    """
     shown: frozenset[str] = frozenset()
     """Operations that pages of their own show, as ``get /users``."""
     addresses: Mapping[str, str] = {}
@@ -126,7 +130,7 @@ class Layout(Struct, frozen=True, dict=True):
         """
         return (
             self.kind, self.root, self.docs_folder, self.dialect, self.include_folders, self.appended,
-            self.descriptions, self.shown,
+            self.descriptions, self.shown, self.made_pages,
             replace(self.sphinx, titles={}),  # words of references may be older; pages need not be read again
             (self.hugo.params, self.hugo.templates, self.hugo.glossaries) if self.hugo is not None else None,
         )  # fmt: skip
@@ -329,8 +333,8 @@ class Layout(Struct, frozen=True, dict=True):
         return lowered in ("index", "_index") or (lowered == "readme" and self.kind != "mintlify")
 
     def included(self, path: str, target: str) -> tuple[str, ...]:
-        """Return where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``) or its
-        own.
+        """Return where a file that a page imports may lie: from the site's root (``/a.mdx``, ``@site/a.mdx``), a folder
+        above it (``@/a.mdx``) or its own.
         """
         target = target.replace("@site/", "/", 1)
         if len(target) > MAX_FACT or "\0" in target:
@@ -338,6 +342,8 @@ class Layout(Struct, frozen=True, dict=True):
         if self.kind == "vitepress" and target.startswith("@"):
             found = normpath(f"{self.root}/{target[1:]}".lstrip("/"))
             return () if found.startswith("..") else (found,)
+        if target.startswith(("@/", "~/")):  # by custom the folder of the program, which is above that of the pages
+            return tuple(join_path(folder, normpath(target[2:])) for folder in _above(self.root))
         joined = (normpath(f"{folder}/{target}" if folder else target) for folder in self.include_folders)
         first = tuple(path for path in joined if not path.startswith(("..", "/")))
         if self.kind == "docusaurus" and not target.startswith("/"):

@@ -21,6 +21,8 @@ from service.retrieval.site.layout import Layout, within
 from service.retrieval.site.link_rules import reason_below, redirected
 from service.retrieval.site.navigation import Site, SitePage
 
+_PROGRAM_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".vue", ".json")
+"""Imports leave them out."""
 _INDEX_TAIL = re.compile(r"(?:^|/)(?:index|_index|readme)$", re.IGNORECASE)
 
 
@@ -120,7 +122,7 @@ def _below(folder: str, target: str) -> str:
 def _including(from_path: str, target: str, layout: Layout) -> Iterator[str]:
     for path in layout.included(from_path, target):
         yield path
-        yield from (path + suffix for suffix in MARKDOWN_SUFFIXES)
+        yield from (path + suffix for suffix in (*MARKDOWN_SUFFIXES, *_PROGRAM_SUFFIXES))
 
 
 def _by_wiki_name(target: str, site: Site) -> str | None:
@@ -264,6 +266,8 @@ def _without_page(from_path: str, target: str, site: Site) -> LinkAnswer:
     made = made or next((why for each in candidates if (why := reason_below(each, rules.made_files))), "")
     if made:
         return LinkAnswer("unknown", reason=made)
+    if target.startswith("/") and (goal := redirected(target.rstrip("/"), rules)) is not None:
+        return LinkAnswer("unknown", reason=f"a redirect leads it to {goal}")
     meant = loosely_meant(from_path, target, site)
     if _names_file(target):
         if not rules.has_all_files:

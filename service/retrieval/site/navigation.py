@@ -194,6 +194,9 @@ class SiteBuilder:
                 paths.setdefault(address, each.path)
             redirects.extend(made.redirects)
         self.placements = Placements(self._layout, base, by_path)
+        for address, (path, _) in self._layout.made_pages.items():
+            if path in pages:
+                paths.setdefault(_own_key(address), path)
         led_on: set[str] = set()
         for source, destination in redirects:
             target, key = paths.get(_url_key(destination.partition("#")[0])), _url_key(source)

@@ -96,7 +96,10 @@ class PageReader:
         suffix = path.lower().rpartition(".")[2]
         if path in self._layout.descriptions:
             described = self._description(path)
-            return described if isinstance(described, Skipped) else as_page(described, path, without=self._layout.shown)
+            if isinstance(described, Skipped):
+                return described
+            own = {key: address for address, (file, key) in self._layout.made_pages.items() if file == path}
+            return as_page(described, path, without=self._layout.shown, addresses=own)
         data = self._read(path, MAX_BYTES + 1) or b""
         inside = path[len(self._layout.root) :].lstrip("/")
         match suffix:  # docutils and lxml take 8 MB, which the service, that builds indexes in children, does without

@@ -3,6 +3,7 @@
 """
 
 import re
+from collections.abc import Iterator
 from posixpath import dirname, normpath
 
 from service.markup.dialects.dialect import Dialect
@@ -18,8 +19,13 @@ _LOADERS = tuple(
     f"{folder}lib/source.{suffix}" for folder in ("", "src/", "app/") for suffix in ("ts", "tsx", "js", "mjs")
 )
 _LANGUAGES = tuple(f"{folder}lib/i18n.{suffix}" for folder in ("", "src/", "app/") for suffix in ("ts", "js", "mjs"))
+_REDIRECT = re.compile(
+    r"\bsource\s*:\s*['\"`]([^'\"`\n]{1,500})['\"`]\s*,\s*destination\s*:\s*['\"`]([^'\"`\n]{1,500})['\"`]"
+)
+_ROUTE = re.compile(r"(?:^|/)(?:page\.(?:[jt]sx?|mdx?)|route\.[jt]s)$")
 _GENERATED = re.compile(r"openapi|asyncapi|typedoc|obsidian|storybook", re.IGNORECASE)
 MAX_LANGUAGES = 200
+MAX_REDIRECTS = 2_000
 
 
 def fumadocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -> Layout | None:
@@ -36,16 +42,36 @@ def fumadocs(config: str, files: frozenset[str], read: Read, docs_folder: str) -
     settings = next((text for name in _LANGUAGES if (text := read_text(read, join_path(root, name)))), "")
     default = _DEFAULT.search(settings[:MAX_SCRIPT])
     is_generated = _GENERATED.search(loader + read_text(read, join_path(root, "package.json"))) is not None
+    redirects = _redirects(root, read)
+    routes = set(_routes(root, files))
     return Layout(
-        "fumadocs", docs_folder, folder, Dialect(mdx=True), (base,), mounts=((folder, base, "", ""),),
+        "fumadocs", docs_folder, folder, Dialect(mdx=True), (base,), redirects=redirects,
+        mounts=((folder, base, "", ""),),
         default_language=default[1] if default is not None else "", language_suffixes=tuple(languages),
         moved={name: _without_groups(name, folder) for name in pages if "(" in name[len(folder) :]},
         links=LinkRules(
             reads_files=True, knows_root=True, has_all_addresses=written is not None and not is_generated,
             below=(base, *(f"/{code}{base}" for code in languages)) if base else (),
-            served=(join_path(root, "public"),),
+            served=(join_path(root, "public"),), programs=frozenset(routes | {each.rstrip("/") for each in redirects}),
+            patterns=tuple((source, goal) for source, goal in redirects.items() if ":" in source),
         ),
     )  # fmt: skip
+
+
+def _redirects(root: str, read: Read) -> dict[str, str]:
+    """Return the redirects that Next has (nextjs.org/docs/app/api-reference/config/next-config-js/redirects)."""
+    texts = (read_text(read, join_path(root, f"next.config.{suffix}")) for suffix in ("js", "mjs", "ts", "mts"))
+    found = _REDIRECT.findall(next(filter(None, texts), "")[:MAX_SCRIPT])[:MAX_REDIRECTS]
+    return {source: goal for source, goal in found if source.startswith("/")}
+
+
+def _routes(root: str, files: frozenset[str]) -> Iterator[str]:
+    """Yield the addresses of pages that are programs, but those whose folders are parameters."""
+    for app in (join_path(root, "app"), join_path(root, "src/app")):
+        for name in files:
+            if within(name, app) and _ROUTE.search(name) and "[" not in name:
+                folders = dirname(name[len(app) :]).split("/")
+                yield "/" + join_path(*(part for part in folders if not _GROUP.fullmatch(part)))
 
 
 def _language(path: str, files: frozenset[str]) -> str:

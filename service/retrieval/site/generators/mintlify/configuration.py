@@ -4,12 +4,13 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from posixpath import dirname, normpath
 
 from msgspec.structs import replace
 
 from service.markup.dialects.dialect import Dialect
+from service.retrieval.site.generators.mintlify.endpoints import Files, endpoints
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_FACT, Layout, NavEntry, Read, join_path, read_text
 from service.retrieval.site.link_rules import LinkRules
@@ -36,6 +37,9 @@ def mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) -
         return None
     navigation = _Navigation(root, files, read)
     navigation.add(config, settings.get("navigation"))
+    made = endpoints(
+        config, settings.get("navigation"), _NAVIGATION_KEYS, navigation.resolved, Files(root, files, read)
+    )
     redirects = {}
     rules = navigation.resolved(config, settings.get("redirects"))[1]
     for rule in rules if isinstance(rules, list) else ():
@@ -51,31 +55,10 @@ def mintlify(config: str, files: frozenset[str], read: Read, docs_folder: str) -
         missing_entries=tuple(navigation.missing)[:MAX_FACT],
         hidden_pages={path: why for path, why in navigation.hidden.items() if why == _UNSEARCHED or not every},
         links=LinkRules(
-            has_all_addresses=True, knows_root=True, made=tuple(_endpoints(settings.get("navigation"))),
-            patterns=patterns, served=(root,),
+            has_all_addresses=True, knows_root=True, made=made.unknown, patterns=patterns, served=(root,)
         ),
+        made_pages=made.pages,
     )  # fmt: skip
-
-
-def _endpoints(navigation: object) -> Iterator[tuple[str, str]]:
-    """Yield where the pages of endpoints begin that are made of descriptions: in the folder that is named, else in
-    ``api-reference`` (mintlify.com/docs/api-playground/openapi-setup).
-    """
-    stack = [navigation]
-    for _ in range(MAX_NODES):
-        if not stack:
-            return
-        node = stack.pop()
-        if isinstance(node, list):
-            stack += node
-        elif isinstance(node, dict):
-            for key in ("openapi", "asyncapi"):
-                described = node.get(key)
-                folder = described.get("directory") if isinstance(described, dict) else node.get("directory")
-                if described:
-                    beginning = folder if isinstance(folder, str) and folder.strip("/") else "api-reference"
-                    yield f"/{beginning.strip('/')}", "a description of an API makes it"
-            stack += [node[key] for key in _NAVIGATION_KEYS if key in node]
 
 
 class _Navigation:

@@ -65,6 +65,7 @@ from service.ports.model import (
     ModelWaiting,
     Passage,
     open_reply,
+    with_unique_ids,
 )
 from service.ports.search_index import SearchIndex
 from service.retrieval.material.sides import sides_of
@@ -312,7 +313,8 @@ class _Answering:
             yield event
         if transcript.is_empty:
             raise empty_reply()
-        self._calls = end.tool_calls if may_call else ()
+        taken = (call.id for step in self._steps for call in step.said.tool_calls)
+        self._calls = with_unique_ids(end.tool_calls, taken) if may_call else ()
 
     def _take(self, text: str) -> bool:
         """Give readers what becomes of a text at once; a long one, or one that may be withheld, goes the other way."""

@@ -139,6 +139,8 @@ class Transcript:
             return "content_filter"
         if end.reason == "length" and self.said.strip():
             return "length"
+        if end.reason == "unknown" and self.said.strip():
+            return "other"
         is_silent = len(self.text) == self._shown_before and not self.begun
         says_nothing = is_silent and not self._written.says_unanswered and not self._written.cited
         return "empty" if says_nothing else "stop"
@@ -196,6 +198,8 @@ class Transcript:
                 self._empty_calls += 1
             case "content_filter":
                 self.finish = "content_filter"
+            case "other":
+                self.finish = "other"
             case _:
                 self.finish = "stop"
         return True

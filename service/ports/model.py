@@ -1,17 +1,25 @@
 """A language model: messages in; text and tool calls out, as they come."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+import secrets
+import string
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.domain.model import ToolCall, Usage
+from service.domain.model import ReplyMemory, ToolCall, Usage
 from service.domain.search import QueryWord
 from service.domain.tool_values import NOWHERE, Span, ToolValue
 
 CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
+REQUEST_TOO_LARGE = "request_too_large"
+"""Code of a request that is larger than its provider accepts in a minute: it never passes as it is."""
+MODEL_REPLY_BROKEN = "model_reply_broken"
+"""Code of a reply that cannot be read."""
+MODEL_SENT_NOTHING = "model_sent_nothing"
+"""Code of an empty stream, which some servers answer where a prompt does not fit."""
 
 
 class SystemMessage(Struct, frozen=True, tag="system"):
@@ -34,6 +42,8 @@ class UserMessage(Struct, frozen=True, tag="user"):
 class AssistantMessage(Struct, frozen=True, tag="assistant"):
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
+    memory: ReplyMemory | None = None
+    """Parts of the reply that go back to the model that wrote it."""
 
 
 class ToolMessage(Struct, frozen=True, tag="tool"):
@@ -62,6 +72,28 @@ class Tool(Struct, frozen=True):
     description: str
     parameters: dict[str, Any]
     """A JSON Schema of type object."""
+
+
+_CALL_ID_LENGTH = 9
+_CALL_ID_CHARACTERS = string.ascii_letters + string.digits
+
+
+def new_call_id() -> str:
+    """Return an id for a tool call: nine letters and digits, since Mistral's templates accept no other form, and all
+    others accept that one.
+    """
+    return "".join(secrets.choice(_CALL_ID_CHARACTERS) for _ in range(_CALL_ID_LENGTH))
+
+
+def with_unique_ids(calls: Iterable[ToolCall], taken: Iterable[str]) -> tuple[ToolCall, ...]:
+    """Return the calls with ids that their conversation does not have yet: some providers repeat theirs."""
+    seen = set(taken)
+    apart = []
+    for call in calls:
+        unique = call if call.id and call.id not in seen else replace(call, id=new_call_id())
+        seen.add(unique.id)
+        apart.append(unique)
+    return tuple(apart)
 
 
 class Passage(Struct, frozen=True):
@@ -168,12 +200,17 @@ class ModelWaiting(Struct, frozen=True):
 class ModelEnd(Struct, frozen=True):
     """The last chunk of every reply that did not fail."""
 
-    reason: Literal["stop", "tool_calls", "length", "refused"]
+    reason: Literal["stop", "tool_calls", "length", "refused", "unknown"]
+    """``unknown``: the provider says why in a word that is not known, so it may be no end of the work."""
     tool_calls: tuple[ToolCall, ...]
     """Complete, in the order in which the model made them."""
     usage: Usage
     model: str
     """The model really used, such as ``anthropic/claude-sonnet-4-5-20250929`` or ``builtin/editor``."""
+    memory: ReplyMemory | None = None
+    """Parts of the reply that have to come back with it; None when there are none."""
+    said: str = ""
+    """The provider's word for a reason that is unknown."""
     unsure: bool = False
     """Whether the reply shows the nearest passages, which may answer, and says that it is not sure."""
 

@@ -72,7 +72,7 @@ KEEP_ALIVE = b"\n"
 
 NO_USAGE = Usage()
 _FINISH_REASONS: Mapping[FinishReason, str] = MappingProxyType(
-    {"stop": "stop", "length": "length", "content_filter": "content-filter", "error": "error"}
+    {"stop": "stop", "length": "length", "content_filter": "content-filter", "error": "error", "other": "other"}
 )
 """As AI SDK 4 names them."""
 

@@ -120,8 +120,8 @@ class ThreadMetadata(Struct, frozen=True, rename="camel"):
         str | UnsetType,
         Meta(
             description="`finish`: why the model wrote no more, where its text is not whole. `error`: it failed, and "
-            "the text ends with passages that were found.",
-            extra_json_schema={"enum": ["length", "content-filter", "error"]},
+            "the text ends with passages that were found. `other`: its provider gave a reason that is not known.",
+            extra_json_schema={"enum": ["length", "content-filter", "error", "other"]},
         ),
     ] = UNSET
     failure: Annotated[

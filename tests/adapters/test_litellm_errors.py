@@ -94,7 +94,7 @@ def test_no_secret_is_quoted(said):
     secrets = secrets_of({"OTHER_API_KEY": "Abc123Def456Ghi789"}) if "variable" in said else ()
     error = error_of(BadRequestError(said), model="a/b", status=400, headers={}, secrets=secrets)
     assert "Abc123" not in str(error)
-    assert "…" in str(error)
+    assert isinstance(error, Forbidden) or "…" in str(error)
 
 
 def test_text_that_is_no_secret_is_quoted():

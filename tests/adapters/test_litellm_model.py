@@ -405,7 +405,7 @@ async def test_prompt_too_long_has_its_own_error(provider, model, way, waits):
         (402, "billing_error", "Payment required.", QuotaUsedUp, "quota_used_up"),
         (400, "invalid_request_error", "tools.0.name: too long", Invalid, "model_refused_request"),
         (404, "not_found_error", "model: none such", Invalid, "model_refused_request"),
-        (413, "request_too_large", "Request exceeds the maximum size", Invalid, "model_refused_request"),
+        (413, "request_too_large", "Request exceeds the maximum size", Invalid, "request_too_large"),
         (422, "invalid_request_error", "unprocessable", Invalid, "model_refused_request"),
         (429, "insufficient_quota", "You exceeded your current quota", QuotaUsedUp, "quota_used_up"),
     ],

@@ -103,6 +103,10 @@ class ScriptedProvider:
         """``more`` are the other fields of ``Failure``."""
         self._script.append(Failure(status, type, message, **more))
 
+    def will(self, *answers: Reply | Failure) -> None:
+        """Answer so next, in this order."""
+        self._script.extend(answers)
+
     async def next_asked(self) -> Asked:
         """The next request that has not been taken yet, as soon as it is there."""
         return await self._arrivals.get()

@@ -6,8 +6,9 @@ from typing import Any
 
 import aiohttp
 
-from service.adapters.models.errors import ContentRefused, error_of
+from service.adapters.models.errors import error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, open_session
+from service.adapters.models.failures import ContentRefused
 from service.adapters.models.library import Library, load
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.redaction import secrets_of

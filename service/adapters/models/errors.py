@@ -5,102 +5,61 @@ Only a provider's reason for refusing a request is passed on, shortened and with
 could not be corrected. It is for operators: readers of the assistant learn less (``service.assistant.failures``).
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from service.adapters.models.failures import MODEL_REFUSED_REQUEST, Meaning, error_for, meaning_of
 from service.adapters.redaction import without_secrets
 from service.adapters.retry_after import retry_after_seconds
-from service.domain.errors import (
-    Forbidden,
-    Invalid,
-    NotFound,
-    QuotaUsedUp,
-    RateLimited,
-    ServiceError,
-    Unavailable,
-    is_temporary,
-)
-from service.ports.model import CONTEXT_WINDOW_EXCEEDED
-
-MODEL_KEY_REFUSED = "model_key_refused"
-MODEL_REFUSED_REQUEST = "model_refused_request"
+from service.domain.errors import Invalid, NotFound, QuotaUsedUp, RateLimited, ServiceError, Unavailable
+from service.ports.model import MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING
 
 MAX_QUOTED_CHARACTERS = 300
 _LOOKED_AT_CHARACTERS = 20 * MAX_QUOTED_CHARACTERS
 
-
-class ContentRefused(Exception):
-    """The provider's filter refuses the prompt. No error to a caller: the reply ends as ``refused``."""
-
-
-_REFUSED = "the provider of {model} refuses the request: {quoted}"
-
 # By the names of litellm's classes, nearest first, so that nothing here needs litellm's import of seconds.
-_KINDS: dict[str, tuple[type[ServiceError], str, str]] = {
-    "ContextWindowExceededError": (Invalid, CONTEXT_WINDOW_EXCEEDED, "the prompt is too long for {model}"),
-    "PaymentRequiredError": (QuotaUsedUp, "", "the account behind the key for {model} has no credit left"),
-    "AuthenticationError": (Forbidden, MODEL_KEY_REFUSED, "the provider of {model} refuses the key"),
-    "PermissionDeniedError": (Forbidden, MODEL_KEY_REFUSED, "the key may not use {model}"),
-    "NotFoundError": (Invalid, MODEL_REFUSED_REQUEST, "the provider does not know {model}"),
-    "LiteLLMUnknownProvider": (NotFound, "unknown_model", "no provider is known for {model}"),
-    "UnsupportedParamsError": (Invalid, MODEL_REFUSED_REQUEST, "{model} cannot do what is asked: {quoted}"),
-    "RateLimitError": (RateLimited, "", "the provider of {model} limits its rate"),
-    "Timeout": (Unavailable, "", "the provider of {model} did not answer in time"),
-    "APITimeoutError": (Unavailable, "", "the provider of {model} did not answer in time"),
-    "ServiceUnavailableError": (Unavailable, "", "the provider of {model} is overloaded or down"),
-    "BadGatewayError": (Unavailable, "", "the provider of {model} is overloaded or down"),
-    "InternalServerError": (Unavailable, "", "the provider of {model} is overloaded or down"),
-    "APIConnectionError": (Unavailable, "", "the provider of {model} cannot be reached"),
-    "BadRequestError": (Invalid, MODEL_REFUSED_REQUEST, _REFUSED),
-    "UnprocessableEntityError": (Invalid, MODEL_REFUSED_REQUEST, _REFUSED),
-    "StreamEnded": (
-        Unavailable,
-        "",
-        "the provider of {model} ended its stream before the reply did, or answered with something else, such as a web"
-        " page: check api_base of the model in the settings",
-    ),
-    "APIResponseValidationError": (Unavailable, "", "the provider of {model} answers what is no answer"),
+_BY_CLASS: Mapping[str, Meaning] = {
+    "ContextWindowExceededError": "too_long",
+    "PaymentRequiredError": "spent",
+    "AuthenticationError": "not_allowed",
+    "PermissionDeniedError": "not_allowed",
+    "NotFoundError": "not_found",
+    "RateLimitError": "busy",
+    "Timeout": "late",
+    "APITimeoutError": "late",
+    "ServiceUnavailableError": "down",
+    "BadGatewayError": "down",
+    "InternalServerError": "down",
+    "APIConnectionError": "unreached",
+    "BadRequestError": "refused",
+    "UnprocessableEntityError": "refused",
+    "APIResponseValidationError": "broken",
 }
-
-_BY_STATUS = {
-    401: "AuthenticationError",
-    402: "PaymentRequiredError",
-    403: "PermissionDeniedError",
-    408: "Timeout",
-    425: "ServiceUnavailableError",
-    429: "RateLimitError",
-}
-"""Where the provider's status says more than litellm's class, which may be made from words in the message."""
-
-_SPENT = ("insufficient_quota", "exceeded your current quota", "credit balance is too low")
-"""Words of refusals for lack of money, which come as 429 (OpenAI) and 400 (Anthropic)."""
-
-_TOO_LONG = (
-    "context_length_exceeded",
-    "maximum context length",
-    "context window",
-    "context length",
-    "prompt is too long",
-    "input is too long",
-    "input token count",
-    "exceeds the available context size",
-)
-"""Words of refusals of a prompt for its length, of which litellm knows only some: OpenAI and its imitators, Anthropic,
-Bedrock, Gemini, llama.cpp."""
+_SURE: Collection[Meaning] = ("too_long", "too_large", "spent", "refused_by_filter", "broken")
+"""Meanings of a provider's words that decide also where no status came with them."""
 
 _ENDED_EARLY = "before any terminal event"
 _UNKNOWN_PROVIDER = "LLM Provider NOT provided"
+_OWN_WORDS = re.compile(r"litellm\.\w+:|\b\w+Exception -")
+"""Words that litellm puts before a provider's, with the name of its class."""
 
 
 def error_of(
-    error: BaseException, *, model: str, status: int, headers: Mapping[str, str], secrets: Collection[str]
+    error: BaseException,
+    *,
+    model: str,
+    status: int,
+    headers: Mapping[str, str],
+    secrets: Collection[str],
+    address: str = "",
 ) -> ServiceError:
     """Ours for what litellm raised.
 
     ``secrets`` are left out of what is quoted. ``status`` (0: none) and ``headers`` are those of the provider's answer;
-    they decide where litellm's class does not.
+    they decide where litellm's class does not. ``address``: the one that was asked.
 
     Raises:
         ContentRefused: it is no error.
@@ -110,19 +69,35 @@ def error_of(
     names = [kind.__name__ for kind in (*type(error).__mro__, *type(wrapper).__mro__)]
     if names[0] == "APIError":  # litellm's for every status that it has no class for
         status = status or getattr(error, "status_code", 0)
-    if "ContentPolicyViolationError" in names:
-        raise ContentRefused
     code = getattr(error, "status_code", 0) or status
     if any(beginning in said.lower() for beginning in ("<!doctype html", "<html")) and is_page(_PAGES[0], code):
         return answered_with_page(f"the provider of {model}", code)
-    found = _KINDS.get(_kind_of(said, status, names, code))
-    if found is None:  # a fault in litellm, in us or in the settings: trying again is no help
+    if _ENDED_EARLY in said:
+        return Unavailable(
+            f"the provider of {model} ended its stream before the reply did, or answered with something else, such as a"
+            " web page: check api_base of the model in the settings"
+        )
+    if _UNKNOWN_PROVIDER in said:
+        return NotFound(f"no provider is known for {model}", code="unknown_model")
+    quoted = _quote(said, secrets)
+    if "UnsupportedParamsError" in names:
+        return Invalid(f"{model} cannot do what is asked: {quoted}", code=MODEL_REFUSED_REQUEST)
+    retry_after = retry_after_seconds(headers)
+    meaning = _meaning_of(_OWN_WORDS.sub("", said), status, names, code, has_time=retry_after is not None)
+    if meaning is None:  # a fault in litellm, in us or in the settings: trying again is no help
         return ServiceError(f"the call of {model} could not be made ({type(error).__name__})")
-    kind, error_code, sentence = found
-    message = sentence.format(model=model, quoted=_quote(said, secrets))
-    if issubclass(kind, Unavailable):
-        return kind(message, code=error_code or None, retry_after_seconds=retry_after_seconds(headers))
-    return kind(message, code=error_code or None)
+    return error_for(meaning, model=model, address=address, quoted=quoted, retry_after_seconds=retry_after)
+
+
+def _meaning_of(said: str, status: int, names: Sequence[str], code: int, *, has_time: bool) -> Meaning | None:
+    """Return the meaning of an error by the provider's status and words, else litellm's class, else its code."""
+    if "ContentPolicyViolationError" in names:
+        return "refused_by_filter"
+    by_words = meaning_of(status, said, has_time=has_time)
+    if status or by_words in _SURE:
+        return by_words
+    by_code: Meaning | None = ("refused" if code < 500 else "down") if code >= 400 else None
+    return next((_BY_CLASS[name] for name in names if name in _BY_CLASS), by_code)
 
 
 _PAGES = ("text/html", "application/xhtml+xml")
@@ -133,7 +108,7 @@ def is_page(content_type: str, status: int) -> bool:
     """Return whether an answer is a web page where a model's was expected. Those of servers that are overloaded, or
     refuse a key, often are pages too, and mean what their status says.
     """
-    return content_type in _PAGES and status < 500 and status not in _BY_STATUS.keys() - {403}
+    return content_type in _PAGES and status < 500 and status not in (401, 402, 408, 425, 429)
 
 
 def begins_page(data: bytes) -> bool:
@@ -154,25 +129,13 @@ def answered_with_page(who: str, status: int) -> Unavailable:
     )
 
 
-def _kind_of(said: str, status: int, names: Sequence[str], code: int) -> str:
-    """Return the kind of an error by its words, else its status, else litellm's class, else the code; empty if none."""
-    if any(words in said for words in _SPENT):
-        return "PaymentRequiredError"
-    if _ENDED_EARLY in said:
-        return "StreamEnded"
-    if _UNKNOWN_PROVIDER in said:
-        return "LiteLLMUnknownProvider"
-    if status in (400, 413, 422) and any(words in said.lower() for words in _TOO_LONG):
-        return "ContextWindowExceededError"
-    if status in _BY_STATUS or is_temporary(status):
-        return _BY_STATUS.get(status, "InternalServerError")
-    by_code = ("BadRequestError" if 400 <= code < 500 else "BadGatewayError") if code else ""
-    return next((name for name in names if name in _KINDS), by_code)
-
-
 def _quote(text: str, secrets: Collection[str]) -> str:
     line = " ".join(without_secrets(text[:_LOOKED_AT_CHARACTERS], [one for one in secrets if one]).split())
     return line if len(line) <= MAX_QUOTED_CHARACTERS else line[: MAX_QUOTED_CHARACTERS - 1] + "…"
+
+
+_PAID = (MODEL_REPLY_BROKEN,)
+"""Codes of replies that were written, and so paid for, and thrown away: they are asked for once more."""
 
 
 class Retries(Struct, frozen=True):
@@ -188,9 +151,13 @@ class Retries(Struct, frozen=True):
 
         A server's Retry-After wins (RFC 9110, section 10.2.3). Otherwise full jitter (AWS Architecture Blog,
         "Exponential Backoff And Jitter") over half a second, doubled each time; four times that when the rate is
-        limited, because providers count by the minute. A quota that is used up does not come back so soon.
+        limited, because providers count by the minute. A quota that is used up does not come back so soon, and an empty
+        stream is answered to the same prompt again.
         """
-        if not isinstance(error, Unavailable) or isinstance(error, QuotaUsedUp) or tried >= self.tries:
+        tries = min(self.tries, 2) if error.code in _PAID else self.tries
+        if not isinstance(error, Unavailable) or isinstance(error, QuotaUsedUp) or tried >= tries:
+            return None
+        if error.code == MODEL_SENT_NOTHING:
             return None
         wait = error.retry_after_seconds
         if wait is None:

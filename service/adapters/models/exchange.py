@@ -1,6 +1,7 @@
 """One HTTP exchange with a model's provider, as both sides of litellm see it."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -24,6 +25,14 @@ def protocol_of(path: str) -> Protocol | None:
     if path.endswith("/chat/completions"):
         return "chat_completions"
     return "messages" if path.endswith("/messages") else None
+
+
+_WANTS_STREAM = re.compile(rb'"stream": ?true')
+
+
+def wants_stream(body: bytes) -> bool:
+    """Return whether a request asks for a stream. Its answer may be one document all the same, and is read here."""
+    return _WANTS_STREAM.search(body) is not None
 
 
 class Outgoing(Struct, frozen=True):
@@ -56,6 +65,8 @@ class Exchange:
         second to read 100,000 numbers.
         """
         self.vectors: Sequence[Sequence[float]] | None = None
+        self.url = ""
+        """The address that was asked."""
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.failure: Unavailable | None = None

@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from service.adapters.models.errors import MODEL_KEY_REFUSED
+from service.adapters.models.failures import MODEL_KEY_REFUSED
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.ports.model import Model, ModelChunk, ModelRequest, ModelWaiting, Price, open_reply, without_prompt
 

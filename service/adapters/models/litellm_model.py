@@ -18,8 +18,9 @@ import aiohttp
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from service.adapters.models.errors import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused, Retries, error_of
-from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of
+from service.adapters.models.errors import Retries, error_of
+from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of, wants_stream
+from service.adapters.models.failures import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused
 from service.adapters.models.library import Library, import_for_calls, load
 from service.adapters.models.messages import continued, in_openai_form, mark_for_cache
 from service.adapters.models.model_settings import ModelSettings
@@ -204,8 +205,9 @@ class LitellmModel:
                     ending = Ending("refused", (), Tokens(0, 0), "")
                 finally:
                     if source is not None:
-                        if ending is None:
-                            self._report_usage(library, facts, request, source.tokens())
+                        if ending is None and source.has_begun:
+                            used = source.tokens() or _estimate(prompt, written)
+                            self._report_usage(library, facts, request, used)
                         await source.close()
                     exchange.close()
                 if request.output_schema is not None and (document := _document_of(ending)):
@@ -272,7 +274,7 @@ class LitellmModel:
             raise exchange.failure
         response = exchange.response
         exchange.is_sent = True
-        if response is None or response.status != 200 or response.content_type == "application/json":
+        if response is None or response.status != 200 or not wants_stream(outgoing.body):
             return False
         exchange.taken = protocol_of(urlsplit(outgoing.url).path)
         return True
@@ -366,10 +368,10 @@ class LitellmModel:
     def _end(self, library: Library, facts: "_Facts", ending: Ending, estimate: Tokens) -> ModelEnd:
         usage = self._usage(library, facts, ending.tokens or estimate)
         model = f"{facts.provider}/{ending.model}" if ending.model else self._spec.model
-        return ModelEnd(ending.reason, ending.tool_calls, usage, model)
+        return ModelEnd(ending.reason, ending.tool_calls, usage, model, ending.memory, ending.said)
 
-    def _report_usage(self, library: Library, facts: "_Facts", request: ModelRequest, tokens: Tokens | None) -> None:
-        if request.on_usage is not None and tokens is not None:
+    def _report_usage(self, library: Library, facts: "_Facts", request: ModelRequest, tokens: Tokens) -> None:
+        if request.on_usage is not None:
             request.on_usage(self._usage(library, facts, tokens))
 
     def _usage(self, library: Library, facts: "_Facts", tokens: Tokens) -> Usage:

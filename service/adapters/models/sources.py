@@ -1,15 +1,20 @@
 """Where the pieces of a model's reply come from: the provider's stream itself, or litellm's reader of it."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import aiohttp
 
 from service.adapters.models.errors import address_of, answered_with_page, begins_page, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, Silence
+from service.adapters.models.failures import ContentRefused
+from service.adapters.models.fields import json_of
+from service.adapters.models.memory import MemoryCollector
 from service.adapters.models.model_settings import ModelSettings
-from service.adapters.models.streams import Ending, StreamReader, Tokens, ToolCalls, end_reason
+from service.adapters.models.streams import CARRIED, CARRIED_OF_CALLS, Ending, StreamReader, Tokens, ending_of
+from service.adapters.models.tool_calls import ToolCalls
 from service.domain.errors import ServiceError, Unavailable
 
 
@@ -21,6 +26,7 @@ def failure_of(error: BaseException, exchange: Exchange, spec: ModelSettings, se
         status=exchange.status if exchange.status >= 400 else 0,
         headers=exchange.headers or _headers_of(error),
         secrets=secrets,
+        address=address_of(exchange.url) if exchange.url else "",
     )
 
 
@@ -38,12 +44,20 @@ class Source(Protocol):
     async def read(self) -> Sequence[str] | None:
         """The next texts, perhaps none; None at the end. Raises ServiceError, ContentRefused."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether anything of an answer has come, which then may have to be paid."""
+
     def tokens(self) -> Tokens | None:
         """Return the tokens that the provider has reported so far; None when it has not."""
 
     def ending(self) -> Ending: ...
 
     async def close(self) -> None: ...
+
+
+LAST_SECONDS = 2.0
+"""Wait for what comes behind the end of a reply, its usage or the end of the stream: some servers never end it."""
 
 
 class ProviderSource:
@@ -55,32 +69,47 @@ class ProviderSource:
         self._spec = spec
         self._seconds = spec.first_token_timeout_seconds
         self._silence = Silence(self._content)
-        self._failure: ServiceError | None = None
+        self._failure: Exception | None = None
         self._address = address_of(str(response.url))
-        self._has_begun = False
+        self._has_ended = False
+        self.has_begun = False
 
     async def read(self) -> Sequence[str] | None:
         if self._failure is not None:
             raise self._failure
+        if self._has_ended:
+            return None
         self._silence.begin(self._seconds)
         try:
             data = await self._content.readany()
         except TimeoutError:
+            if self._reader.is_whole:
+                return self._end()
             raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
         except (aiohttp.ClientError, OSError):
+            if self._reader.is_whole:
+                return self._end()
             raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
         finally:
             self._silence.end()
         if not data:
-            return None
-        if not self._has_begun and begins_page(data):
+            return self._end()
+        if not self.has_begun and begins_page(data):
             raise answered_with_page(self._address, 200)
-        self._has_begun = True
-        self._seconds = self._spec.idle_timeout_seconds
+        self.has_begun = True
+        texts = self._texts(self._reader.feed(data))
+        self._seconds = min(self._spec.idle_timeout_seconds, LAST_SECONDS if self._reader.is_whole else math.inf)
+        return texts
+
+    def _end(self) -> Sequence[str] | None:
+        self._has_ended = True
+        return self._texts(self._reader.finish()) or None
+
+    def _texts(self, found: Iterator[str]) -> list[str]:
         texts: list[str] = []
         try:
-            texts.extend(self._reader.feed(data))
-        except ServiceError as error:  # not before the texts that came with it
+            texts.extend(found)
+        except (ServiceError, ContentRefused) as error:  # not before the texts that came with it
             if not texts:
                 raise
             self._failure = error
@@ -106,9 +135,11 @@ class LitellmSource:
         self._secrets = secrets
         self._seconds = spec.first_token_timeout_seconds
         self._tool_calls = ToolCalls()
+        self._memory = MemoryCollector()
         self._finish_reason = ""
         self._tokens: Tokens | None = None
         self._model = ""
+        self.has_begun = False
 
     async def read(self) -> Sequence[str] | None:
         try:
@@ -120,6 +151,7 @@ class LitellmSource:
             raise failure_of(error, self._exchange, self._spec, self._secrets) from None
         if chunk is None:
             return None
+        self.has_begun = True
         self._seconds = self._spec.idle_timeout_seconds
         text = self._read(chunk)
         return (text,) if text else ()
@@ -150,7 +182,11 @@ class LitellmSource:
         choice = chunk.choices[0]
         self._finish_reason = choice.finish_reason or self._finish_reason
         for piece in choice.delta.tool_calls or ():
-            self._tool_calls.add(piece.index, piece.id or "", piece.function.name or "", piece.function.arguments or "")
+            arguments = json_of(piece.function.arguments)
+            extra = {name: value for name in CARRIED_OF_CALLS if (value := getattr(piece, name, None))}
+            self._tool_calls.add(piece.index, piece.id or "", piece.function.name or "", arguments, extra)
+        for name in CARRIED:
+            self._memory.add(name, getattr(choice.delta, name, None))
         return choice.delta.content or ""
 
     def tokens(self) -> Tokens | None:
@@ -159,5 +195,4 @@ class LitellmSource:
     def ending(self) -> Ending:
         if not self._finish_reason:
             raise Unavailable(f"the provider of {self._spec.model} ended its stream before the reply did")
-        calls = self._tool_calls.complete(cut=self._finish_reason == "length")
-        return Ending(end_reason(self._finish_reason, calls, refused=False), calls, self._tokens, self._model)
+        return ending_of(self._finish_reason, self._tool_calls, self._memory, self._tokens, self._model)

@@ -3,29 +3,50 @@
 Why not litellm's own reader: it costs 250 to 345 ms of CPU per 1,000 tokens, this 4 to 16. litellm still makes the
 request. Facts that the readers respect:
 
-- Both protocols put one whole JSON document on each ``data:`` line, so lines are enough and events need no assembling.
+- Both protocols put one whole JSON document on each ``data:`` line, so lines are enough and events need no assembling;
+  a document over several lines is put together all the same, and an answer that is one document is one reply.
 - OpenAI (API reference, "Chat completions: streaming"): tool calls come in pieces joined by ``index``; the usage chunk
   comes after the one with ``finish_reason`` and has no choices; ``[DONE]`` ends. Servers that imitate it leave out
   ``index`` or ``[DONE]``, repeat index 0 with a new id, send comments (``: OPENROUTER PROCESSING``), put an ``error``
-  into a chunk, or send content as parts.
+  into a chunk, send content as parts, or the whole ``message`` in place of a ``delta``.
 - Anthropic (docs, "Streaming messages"): ``message_start`` has the input tokens, ``message_delta`` the stop reason and
   the output tokens so far, ``message_stop`` ends; ``ping`` anywhere; ``error`` events such as ``overloaded_error``
   after a status of 200. Its ``input_tokens`` leaves out what the cache wrote and read.
+
+A chunk in the documented form is read by its types. Any other is read field by field (``fields``): what cannot be read
+of its usage, ids or reasoning is left out, and the reply goes on. Once the end of a reply is there, nothing that comes
+behind it ends the reply in a failure.
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from service.domain.errors import Forbidden, Invalid, QuotaUsedUp, RateLimited, ServiceError, Unavailable
-from service.domain.model import ToolCall, decoded_arguments
-
-EndReason = Literal["stop", "tool_calls", "length", "refused"]
+from service.adapters.models.end_reasons import EndReason, end_reason
+from service.adapters.models.failures import failure_in_stream
+from service.adapters.models.fields import (
+    UnreadableError,
+    count_of,
+    index_of,
+    json_of,
+    list_of,
+    name_of,
+    object_of,
+    read_document,
+    text_of,
+    texts_of,
+    whole_characters,
+)
+from service.adapters.models.memory import MemoryCollector
+from service.adapters.models.tool_calls import ToolCalls, is_object
+from service.domain.errors import Unavailable
+from service.domain.model import ReplyMemory, ToolCall
+from service.ports.model import MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is no model's doing."""
+"""A longer line, or a longer document, is no model's doing."""
 
 
 class Tokens(Struct, frozen=True):
@@ -47,6 +68,10 @@ class Ending(Struct, frozen=True):
     """None when the provider did not say."""
     model: str
     """The provider's own name for it; empty when it did not say."""
+    memory: ReplyMemory | None = None
+    """Parts of the reply that have to come back with it."""
+    said: str = ""
+    """The provider's word for an end reason that is not known."""
 
 
 class StreamReader(Protocol):
@@ -55,7 +80,19 @@ class StreamReader(Protocol):
 
         Raises:
             Unavailable, RateLimited, Invalid, Forbidden: the stream reports a failure, or breaks its protocol.
+            ContentRefused: the provider's filter refuses the prompt.
         """
+
+    def finish(self) -> Iterator[str]:
+        """The texts that the end of the bytes completes. Raises as ``feed`` does."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the end of the reply is there: what comes behind it may be missing."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the stream has said that nothing follows."""
 
     def tokens(self) -> Tokens | None:
         """Return the tokens that the provider has reported so far; None when it has not."""
@@ -64,117 +101,174 @@ class StreamReader(Protocol):
         """After the last byte.
 
         Raises:
-            Unavailable: the stream stopped before its end.
+            Unavailable: the stream stopped before its end (``model_sent_nothing``: it had nothing in it).
         """
 
 
-# Words of the providers' error types and codes to our errors; the first that occurs wins.
-_FAILURES: tuple[tuple[str, type[ServiceError], str], ...] = (
-    ("overloaded", Unavailable, ""),
-    ("insufficient_quota", QuotaUsedUp, ""),
-    ("billing", QuotaUsedUp, ""),
-    ("rate_limit", RateLimited, ""),
-    ("context_length", Invalid, "context_window_exceeded"),
-    ("authentication", Forbidden, "model_key_refused"),
-    ("permission", Forbidden, "model_key_refused"),
-    ("invalid_api_key", Forbidden, "model_key_refused"),
-    ("invalid_request", Invalid, "model_refused_request"),
-)
+def _broken(sentence: str) -> Unavailable:
+    return Unavailable(f"the model's provider {sentence}", code=MODEL_REPLY_BROKEN)
 
 
-def failure(kind: str) -> ServiceError:
-    """The error for a type or code that a provider put into its stream. Its message stays out: it may quote us."""
-    for word, error, code in _FAILURES:
-        if word in kind:
-            return error(f"the model's provider reports {word.replace('_', ' ')}", code=code or None)
-    return Unavailable("the model's provider reports a failure in its stream")
-
-
-class ToolCalls:
-    """Tool calls put together from pieces."""
-
-    def __init__(self) -> None:
-        self._calls: list[_PartialCall] = []
-        self._by_index: dict[int, _PartialCall] = {}
-
-    def add(self, index: int | None, call_id: str, name: str, arguments: str) -> None:
-        latest = self._calls[-1] if self._calls else None
-        call = latest if index is None else self._by_index.get(index)
-        if call is None or (call_id and call.id and call_id != call.id):
-            call = _PartialCall()
-            self._calls.append(call)
-        if index is not None:
-            self._by_index[index] = call
-        call.id = call.id or call_id
-        call.name = call.name or name
-        call.arguments.append(arguments)
-
-    def complete(self, *, cut: bool) -> tuple[ToolCall, ...]:
-        """Return the calls in the order in which the model made them. ``cut``: an incomplete last one is left out."""
-        calls = [
-            ToolCall(call.id or f"call_{number}", call.name, "".join(call.arguments) or "{}")
-            for number, call in enumerate(self._calls)
-            if call.name
-        ]
-        if cut and calls and not is_json(calls[-1].arguments):
-            calls.pop()
-        return tuple(calls)
-
-
-class _PartialCall:
-    def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
-        self.arguments: list[str] = []
-
-
-def is_json(text: str) -> bool:
-    try:
-        decoded_arguments(text, object)
-    except msgspec.DecodeError:
-        return False
-    return True
+def _ended_early(*, has_come: bool) -> Unavailable:
+    if has_come:
+        return Unavailable("the model's provider ended its stream before the reply did")
+    return Unavailable(
+        "the model's provider answered with an empty stream. Servers do so when a prompt does not fit their window: set"
+        " context_tokens of the model to the window that its server was started with",
+        code=MODEL_SENT_NOTHING,
+    )
 
 
 class _Lines:
-    """Bytes in, the payloads of whole ``data:`` lines out."""
+    """Bytes in, the payloads of whole ``data:`` lines out; of an answer that is no stream, the whole of it at its end.
+
+    A blank line is an empty payload: it ends an event.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
+        self._document: bytearray | None = None
+        self._has_begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        if not self._rest and data.startswith(b"data:") and data.endswith(b"\n\n") and data.count(b"\n") == 2:
+        is_events = self._has_begun and not self._rest and self._document is None
+        if is_events and data.startswith(b"data:") and data.endswith(b"\n\n") and data.count(b"\n") == 2:
             return [data[5:].strip()]  # nearly always: one event, whole
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        if self._document is not None:
+            self._document += data
+            if len(self._document) > MAX_LINE_BYTES:
+                raise _broken("sent a document without end")
+            return []
+        data = self._rest + data
+        if not self._has_begun and (begun := data.lstrip(b"\xef\xbb\xbf \t\r\n")):
+            self._has_begun = True
+            if begun[:1] in b"{[":
+                self._document, self._rest = bytearray(), b""
+                return self.feed(begun)
+            data = begun
+        if b"\r" in data:
+            held = data.endswith(b"\r")  # its line feed may be still to come
+            data = data.replace(b"\r\n", b"\n")
+            data = (data[:-1] if held else data).replace(b"\r", b"\n") + (b"\r" if held else b"")
+        *lines, self._rest = data.split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
-            raise Unavailable("the model's provider sent a line without end")
-        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+            raise _broken("sent a line without end")
+        return [line[5:].strip() for line in lines if not line.strip() or line.startswith(b"data:")]
+
+    def finish(self) -> list[bytes]:
+        """Return the payloads that the end of the bytes completes."""
+        if self._document is not None:
+            document, self._document = bytes(self._document), bytearray()
+            return [document, b""] if document.strip() else []
+        line, self._rest = self._rest.strip(), b""
+        return [line[5:].strip(), b""] if line.startswith(b"data:") else [b""]
 
 
-_TEXT_PARTS = ("text", "output_text")
-"""Types of the parts of a content that are its text; others hold the model's reasoning, or are not known yet."""
+class _Payloads:
+    """Documents of payloads, also of those that are over several lines."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def documents(self, payload: bytes) -> list[dict[str, Any]]:
+        """Return the objects that a payload completes; ``b""`` ends an event.
+
+        Raises UnreadableError for an event that is no JSON.
+        """
+        if not payload:
+            begun, self._begun = self._begun, []
+            if begun:
+                return self._lines_of(begun)
+            return []
+        try:
+            document = read_document(b"\n".join([*self._begun, payload]) if self._begun else payload)
+        except UnreadableError:
+            if sum(map(len, self._begun)) + len(payload) > MAX_LINE_BYTES:
+                raise
+            self._begun.append(payload)
+            return []
+        self._begun = []
+        return [each for each in (document if isinstance(document, list) else [document]) if isinstance(each, dict)]
+
+    def _lines_of(self, begun: list[bytes]) -> list[dict[str, Any]]:
+        """Return the documents of lines that are one each, such as NDJSON."""
+        lines = [line for each in begun for line in each.split(b"\n") if line.strip()]
+        if len(lines) < 2:
+            raise UnreadableError
+        found = []
+        for line in lines:
+            payload = line.strip().removeprefix(b"data:").strip()
+            if payload == b"[DONE]":
+                continue
+            if isinstance(document := read_document(payload), dict):
+                found.append(document)
+        return found
 
 
 class _FunctionPiece(Struct, gc=False):
     name: str | None = None
     arguments: str | None = None
+    parameters: Any = None
+    input: Any = None
+
+    def given(self) -> str:
+        """Return the arguments, or the piece of them."""
+        return self.arguments or json_of(self.input if self.parameters is None else self.parameters)
 
 
 class _CallPiece(Struct, gc=False):
     index: int | None = None
     id: str | None = None
     function: _FunctionPiece | None = None
+    name: str | None = None
+    arguments: Any = None
+    parameters: Any = None
+    input: Any = None
+    extra_content: dict[str, Any] | None = None
+    provider_specific_fields: dict[str, Any] | None = None
+    thought_signature: str | None = None
+
+    def extra(self) -> dict[str, Any] | None:
+        """Return the fields that have to come back with the call."""
+        if not (self.extra_content or self.provider_specific_fields or self.thought_signature):
+            return None
+        given = {name: getattr(self, name) for name in CARRIED_OF_CALLS}
+        return {name: value for name, value in given.items() if value}
+
+
+CARRIED_OF_CALLS = ("extra_content", "provider_specific_fields", "thought_signature")
 
 
 class _ChatDelta(Struct, gc=False):
-    content: str | list[dict[str, Any]] | None = None
+    content: str | None = None
     refusal: str | None = None
     tool_calls: list[_CallPiece] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
+    thinking_blocks: list[dict[str, Any]] | None = None
+    extra_content: dict[str, Any] | None = None
+    provider_specific_fields: dict[str, Any] | None = None
+    function_call: _FunctionPiece | None = None
+    parts: list[Any] | None = None
+    """A content that is no text: its parts."""
+
+
+CARRIED = (
+    "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content",
+    "provider_specific_fields",
+)  # fmt: skip
+"""Fields of a message that some providers want back with it; no reader sees them."""
 
 
 class _Choice(Struct, gc=False):
+    index: int | None = None
     delta: _ChatDelta | None = None
     finish_reason: str | None = None
+    message: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+    text: str | None = None
 
 
 class _PromptDetails(Struct, gc=False):
@@ -185,6 +279,10 @@ class _ChatUsage(Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
+    prompt_cache_hit_tokens: int | None = None
+    """DeepSeek's."""
+    cached_tokens: int | None = None
+    """Moonshot's."""
 
 
 class _ChatChunk(Struct, gc=False):
@@ -192,23 +290,83 @@ class _ChatChunk(Struct, gc=False):
     model: str | None = None
     usage: _ChatUsage | None = None
     error: Any = None
+    x_groq: Any = None
 
 
 _chat_chunk = msgspec.json.Decoder(_ChatChunk)
 
-FINISH_REASONS: dict[str, EndReason] = {
-    "stop": "stop",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "content_filter": "refused",
-}
+
+def _chunk_of(document: dict[str, Any]) -> _ChatChunk:
+    """Return a chunk that is not in the documented form."""
+    error = document.get("error") or None
+    choices = [_choice_of(object_of(each)) for each in list_of(document.get("choices"))]
+    is_failure = document.get("object") == "error" or document.get("type") == "error"
+    is_message = not choices and document.keys() & {"message", "detail"} and "usage" not in document
+    if error is None and (is_failure or is_message):
+        error = document
+    elif error is not None and not isinstance(error, dict):
+        error = {**document, "message": name_of(error)}
+    usage = _usage_of(object_of(document.get("usage")))
+    return _ChatChunk(choices, name_of(document.get("model")), usage, error, document.get("x_groq"))
 
 
-def end_reason(finish_reason: str, tool_calls: tuple[ToolCall, ...], *, refused: bool) -> EndReason:
-    """From OpenAI's words. Some servers say ``stop`` although they call tools."""
-    reason = "refused" if refused else FINISH_REASONS.get(finish_reason, "stop")
-    return "tool_calls" if reason == "stop" and tool_calls else reason
+def _choice_of(choice: dict[str, Any]) -> _Choice:
+    delta, message = choice.get("delta"), object_of(choice.get("message"))
+    return _Choice(
+        index=index_of(choice.get("index")),
+        delta=_delta_of(object_of(delta) if not isinstance(delta, str) else {"content": delta}),
+        finish_reason=name_of(choice.get("finish_reason")),
+        message=message or None,
+        usage=object_of(choice.get("usage")) or None,
+        error=choice.get("error") or None,
+        text=text_of(choice.get("text")) or None,
+    )
+
+
+def _delta_of(delta: dict[str, Any]) -> _ChatDelta:
+    content = delta.get("content")
+    legacy = object_of(delta.get("function_call"))
+    found = _ChatDelta(
+        content=None if isinstance(content, list) else text_of(content),
+        refusal=text_of(delta.get("refusal")),
+        tool_calls=[_call_of(object_of(each)) for each in list_of(delta.get("tool_calls"))],
+        function_call=_function_of(legacy) if legacy else None,
+        parts=content if isinstance(content, list) else None,
+    )
+    for name in CARRIED:
+        value = delta.get(name)
+        if isinstance(value, dict if name in ("extra_content", "provider_specific_fields") else str) and value:
+            setattr(found, name, whole_characters(value) if isinstance(value, str) else value)
+        elif name in ("reasoning_details", "thinking_blocks"):
+            setattr(found, name, [each for each in list_of(value) if isinstance(each, dict)] or None)
+    return found
+
+
+def _call_of(call: dict[str, Any]) -> _CallPiece:
+    function = _function_of({**call, **object_of(call.get("function"))})
+    piece = _CallPiece(index_of(call.get("index")), name_of(call.get("id")), function)
+    for name in CARRIED_OF_CALLS:
+        if isinstance(value := call.get(name), str if name == "thought_signature" else dict):
+            setattr(piece, name, value)
+    return piece
+
+
+def _function_of(function: dict[str, Any]) -> _FunctionPiece:
+    arguments = next((function[name] for name in ("arguments", "parameters", "input") if name in function), None)
+    return _FunctionPiece(name_of(function.get("name")), json_of(arguments))
+
+
+def _usage_of(usage: dict[str, Any]) -> _ChatUsage | None:
+    if not usage:
+        return None
+    details = object_of(usage.get("prompt_tokens_details"))
+    return _ChatUsage(
+        count_of(usage.get("prompt_tokens", usage.get("input_tokens"))),
+        count_of(usage.get("completion_tokens", usage.get("output_tokens"))),
+        _PromptDetails(count_of(details.get("cached_tokens"))),
+        count_of(usage.get("prompt_cache_hit_tokens")),
+        count_of(usage.get("cached_tokens")),
+    )
 
 
 class ChatCompletionsReader:
@@ -216,85 +374,164 @@ class ChatCompletionsReader:
 
     def __init__(self) -> None:
         self._lines = _Lines()
+        self._payloads = _Payloads()
         self._tool_calls = ToolCalls()
         self._finish_reason = ""
         self._refused = False
         self._done = False
+        self._has_come = False
+        """Whether anything of a reply has come."""
+        self._choice: int | None = None
+        """The index of the choice that is read; a server that makes several was not asked to."""
         self._tokens: Tokens | None = None
         self._model = ""
+        self._memory = MemoryCollector()
 
     def feed(self, data: bytes) -> Iterator[str]:
-        for payload in self._lines.feed(data):
+        return self._read_payloads(self._lines.feed(data))
+
+    def finish(self) -> Iterator[str]:
+        return self._read_payloads(self._lines.finish())
+
+    def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
+        for payload in payloads:
             if payload == b"[DONE]":
                 self._done = True
-            elif payload:
-                try:
-                    chunk = _chat_chunk.decode(payload)
-                except msgspec.DecodeError:
-                    raise Unavailable("the model's provider sent a chunk that is not one") from None
-                text = self._only_text(chunk)
-                if text:
-                    yield text
-                else:
-                    yield from self._read(chunk)
+                continue
+            try:
+                chunk = _chat_chunk.decode(payload)
+            except (msgspec.DecodeError, RecursionError, ValueError):
+                yield from self._read_otherwise(payload)
+                continue
+            text = self._only_text(chunk)
+            if text:
+                yield text
+            elif chunk.choices or chunk.usage is not None or chunk.error:
+                yield from self._read(chunk)
+            else:
+                yield from self._read_otherwise(payload)
 
-    def _only_text(self, chunk: "_ChatChunk") -> str:
+    def _read_otherwise(self, payload: bytes) -> Iterator[str]:
+        """Read a payload that is not in the documented form."""
+        try:
+            documents = self._payloads.documents(payload)
+        except UnreadableError:
+            if self.is_whole:
+                return
+            raise _broken("sent a chunk that is not one") from None
+        for document in documents:
+            yield from self._read(_chunk_of(document))
+
+    def _only_text(self, chunk: _ChatChunk) -> str:
         """Return the text of a chunk that has nothing else, as nearly all; else an empty text."""
         choices = chunk.choices
         if not choices or len(choices) > 1 or chunk.error is not None or chunk.usage is not None or not self._model:
             return ""
         choice = choices[0]
         delta = choice.delta
-        if delta is None or choice.finish_reason or delta.refusal or delta.tool_calls:
+        if delta is None or not delta.content or choice.finish_reason or choice.index != self._choice:
             return ""
-        return delta.content if isinstance(delta.content, str) else ""
+        if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning or delta.extra_content:
+            return ""
+        if delta.reasoning_details or delta.thinking_blocks or delta.provider_specific_fields or choice.error:
+            return ""
+        return delta.content
 
-    def _read(self, chunk: "_ChatChunk") -> Iterator[str]:
+    def _read(self, chunk: _ChatChunk) -> Iterator[str]:
         if chunk.error:
-            raise failure(_words(chunk.error))
+            if self.is_whole:
+                return
+            raise failure_in_stream(chunk.error)
         self._model = self._model or chunk.model or ""
-        if chunk.usage is not None:
-            details = chunk.usage.prompt_tokens_details
-            self._tokens = Tokens(
-                chunk.usage.prompt_tokens or 0,
-                chunk.usage.completion_tokens or 0,
-                cache_read=(details.cached_tokens or 0) if details is not None else 0,
-            )
+        self._use(chunk.usage)
+        if chunk.x_groq is not None:
+            self._use(_usage_of(object_of(object_of(chunk.x_groq).get("usage"))))
         for choice in chunk.choices or ():
-            self._finish_reason = choice.finish_reason or self._finish_reason
+            self._use(_usage_of(choice.usage) if choice.usage is not None else None)
+            if choice.error and not self.is_whole:
+                raise failure_in_stream(choice.error)
+            if self._choice is None:
+                self._choice = choice.index
+            if choice.index != self._choice and choice.index is not None:
+                continue
+            if choice.message is not None and not self._has_come:
+                yield from self._read_delta(_delta_of(choice.message))
             if choice.delta is not None:
                 yield from self._read_delta(choice.delta)
+            if choice.text:
+                self._has_come = True
+                yield choice.text
+            self._finish_reason = choice.finish_reason or self._finish_reason
+
+    def _use(self, usage: _ChatUsage | None) -> None:
+        """Later counts replace earlier ones: they are cumulative."""
+        if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
+            return
+        details = usage.prompt_tokens_details
+        cached = (details.cached_tokens if details is not None else 0) or usage.prompt_cache_hit_tokens
+        read = max(0, usage.prompt_tokens or 0)
+        self._tokens = Tokens(
+            read, max(0, usage.completion_tokens or 0), cache_read=max(0, min(read, cached or usage.cached_tokens or 0))
+        )
 
     def _read_delta(self, delta: _ChatDelta) -> Iterator[str]:
-        if isinstance(delta.content, str):
-            if delta.content:
-                yield delta.content
-        elif delta.content:
-            for part in delta.content:
-                if part.get("type", "text") in _TEXT_PARTS and isinstance(text := part.get("text"), str) and text:
-                    yield text
+        for text in (delta.content,) if delta.content else texts_of(delta.parts):
+            if text:
+                self._has_come = True
+                yield text
         if delta.refusal:
-            self._refused = True
+            self._refused = self._has_come = True
             yield delta.refusal
         for piece in delta.tool_calls or ():
-            function = piece.function or _FunctionPiece()
-            self._tool_calls.add(piece.index, piece.id or "", function.name or "", function.arguments or "")
+            function = piece.function or _FunctionPiece(
+                piece.name, json_of(piece.arguments), piece.parameters, piece.input
+            )
+            self._has_come = True
+            self._tool_calls.add(piece.index, piece.id or "", function.name or "", function.given(), piece.extra())
+        if delta.function_call is not None:
+            self._has_come = True
+            self._tool_calls.add(None, "", delta.function_call.name or "", delta.function_call.given())
+        for name in CARRIED:
+            if value := getattr(delta, name):
+                self._memory.add(name, value)
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self._finish_reason) or self._done
+
+    @property
+    def is_done(self) -> bool:
+        return self._done
 
     def tokens(self) -> Tokens | None:
         return self._tokens
 
     def ending(self) -> Ending:
-        if not self._finish_reason and not self._done:
-            raise Unavailable("the model's provider ended its stream before the reply did")
-        calls = self._tool_calls.complete(cut=self._finish_reason == "length")
-        return Ending(end_reason(self._finish_reason, calls, refused=self._refused), calls, self._tokens, self._model)
+        if not self.is_whole or not (self._finish_reason or self._has_come or self._memory):
+            raise _ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
+        return ending_of(
+            self._finish_reason, self._tool_calls, self._memory, self._tokens, self._model, refused=self._refused
+        )
 
 
-def _words(error: object) -> str:
-    """The type and code of an error object, as OpenAI and those who imitate it write it."""
-    if isinstance(error, dict):
-        return f"{error.get('type')} {error.get('code')}"
-    return ""
+def ending_of(
+    said: str, calls: ToolCalls, memory: MemoryCollector, tokens: Tokens | None, model: str, *, refused: bool = False
+) -> Ending:
+    """Return the ending of a reply. Raise Unavailable where the provider says that the reply failed."""
+    given = end_reason(said, has_calls=False, refused=refused)
+    found = calls.with_extras(cut=given == "length")
+    if given == "broken" and not (found and all(is_object(call.arguments) for call, _ in found)):
+        raise _broken(f"ended its reply as {said!r}")
+    reason = end_reason(said, has_calls=bool(found), refused=refused)
+    assert reason != "broken"
+    return Ending(
+        reason,
+        tuple(call for call, _ in found),
+        tokens,
+        model,
+        memory.collected([extra for _, extra in found]),
+        said if reason == "unknown" else "",
+    )
 
 
 class _MessageUsage(Struct):
@@ -314,6 +551,10 @@ class _Block(Struct):
     id: str = ""
     name: str = ""
     text: str = ""
+    input: Any = None
+    thinking: str = ""
+    signature: str = ""
+    data: str = ""
 
 
 class _MessageDelta(Struct):
@@ -321,33 +562,59 @@ class _MessageDelta(Struct):
     text: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
-
-
-class _ErrorBody(Struct):
-    type: str = ""
+    thinking: str = ""
+    signature: str = ""
 
 
 class _MessageEvent(Struct):
     type: str
-    index: int = 0
+    index: int | None = 0
     message: _Message | UnsetType = UNSET
     content_block: _Block | UnsetType = UNSET
     delta: _MessageDelta | UnsetType = UNSET
     usage: _MessageUsage | None = None
-    error: _ErrorBody | UnsetType = UNSET
+    error: Any = None
 
 
 _message_event = msgspec.json.Decoder(_MessageEvent)
 
-STOP_REASONS: dict[str, EndReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refused",
-}
+
+def _event_of(document: dict[str, Any]) -> _MessageEvent:
+    """Return an event that is not in the documented form."""
+    message, block, delta = (object_of(document.get(name)) for name in ("message", "content_block", "delta"))
+    usage = object_of(message.get("usage"))
+    kind = name_of(document.get("type"))
+    error = document.get("error") or (document if kind == "error" else None)
+    return _MessageEvent(
+        "error" if error else kind,
+        index_of(document.get("index")),
+        _Message(name_of(message.get("model")), _message_usage_of(usage)),
+        _Block(
+            name_of(block.get("type")),
+            name_of(block.get("id")),
+            name_of(block.get("name")),
+            text_of(block.get("text")),
+            block.get("input"),
+            text_of(block.get("thinking")),
+            text_of(block.get("signature")),
+            text_of(block.get("data")),
+        ),
+        _MessageDelta(
+            name_of(delta.get("type")),
+            text_of(delta.get("text")),
+            json_of(delta.get("partial_json")),
+            name_of(delta.get("stop_reason")),
+            text_of(delta.get("thinking")),
+            text_of(delta.get("signature")),
+        ),
+        _message_usage_of(object_of(document.get("usage"))),
+        error,
+    )
+
+
+def _message_usage_of(usage: dict[str, Any]) -> _MessageUsage | None:
+    names = _MessageUsage.__struct_fields__
+    return _MessageUsage(*(count_of(usage.get(name)) for name in names)) if usage else None
 
 
 class MessagesReader:
@@ -355,43 +622,94 @@ class MessagesReader:
 
     def __init__(self) -> None:
         self._lines = _Lines()
+        self._payloads = _Payloads()
         self._tool_calls = ToolCalls()
         self._stop_reason = ""
         self._stopped = False
+        self._has_come = False
         self._usage = _MessageUsage()
         self._model = ""
+        self._memory = MemoryCollector()
 
     def feed(self, data: bytes) -> Iterator[str]:
-        for payload in self._lines.feed(data):
+        return self._read_payloads(self._lines.feed(data))
+
+    def finish(self) -> Iterator[str]:
+        return self._read_payloads(self._lines.finish())
+
+    def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
+        for payload in payloads:
+            if payload == b"[DONE]":
+                self._stopped = True
+                continue
             try:
                 event = _message_event.decode(payload)
-            except msgspec.DecodeError:
-                raise Unavailable("the model's provider sent an event that is not one") from None
+            except (msgspec.DecodeError, RecursionError, ValueError):
+                yield from self._read_otherwise(payload)
+                continue
+            if event.type == "message":
+                yield from self._read_otherwise(payload)
+            elif text := self._read(event):
+                yield text
+
+    def _read_otherwise(self, payload: bytes) -> Iterator[str]:
+        """Read a payload that is not in the documented form, or a whole reply."""
+        try:
+            documents = self._payloads.documents(payload)
+        except UnreadableError:
+            if self.is_whole:
+                return
+            raise _broken("sent an event that is not one") from None
+        for document in documents:
+            if document.get("type") == "message" and isinstance(document.get("content"), list):
+                yield from self._read_whole(document)
+            elif text := self._read(_event_of(document)):
+                yield text
+
+    def _read_whole(self, message: dict[str, Any]) -> Iterator[str]:
+        for index, block in enumerate(message["content"]):
+            event = _event_of({"type": "content_block_start", "index": index, "content_block": object_of(block)})
             if text := self._read(event):
                 yield text
+        self._model = self._model or name_of(message.get("model"))
+        self._use(_message_usage_of(object_of(message.get("usage"))))
+        self._stop_reason = name_of(message.get("stop_reason")) or self._stop_reason
+        self._stopped = True
 
     def _read(self, event: _MessageEvent) -> str:
         match event:
-            case _MessageEvent(type="content_block_delta", delta=_MessageDelta(type="text_delta", text=text)):
-                return text
             case _MessageEvent(type="content_block_delta", delta=_MessageDelta(type="input_json_delta") as delta):
                 self._tool_calls.add(event.index, "", "", delta.partial_json)
+            case _MessageEvent(type="content_block_delta", delta=_MessageDelta(type="thinking_delta") as delta):
+                self._memory.add_thinking(event.index, delta.thinking)
+            case _MessageEvent(type="content_block_delta", delta=_MessageDelta(type="signature_delta") as delta):
+                self._memory.add_signature(event.index, delta.signature)
+            case _MessageEvent(type="content_block_delta", delta=_MessageDelta(text=text)):
+                self._has_come = self._has_come or bool(text)
+                return text
             case _MessageEvent(type="content_block_start", content_block=_Block(type="tool_use") as block):
-                self._tool_calls.add(event.index, block.id, block.name, "")
+                given = json_of(block.input) if block.input else ""
+                self._tool_calls.begin(event.index, block.id, block.name, given)
+                self._has_come = True
+            case _MessageEvent(type="content_block_start", content_block=_Block(type="thinking") as block):
+                self._memory.begin_thinking(event.index, block.thinking, block.signature)
+            case _MessageEvent(type="content_block_start", content_block=_Block(type="redacted_thinking") as block):
+                self._memory.add_redacted(block.data)
             case _MessageEvent(type="content_block_start", content_block=_Block(type="text", text=text)):
+                self._has_come = self._has_come or bool(text)
                 return text
             case _MessageEvent(type="message_start", message=_Message() as message):
                 self._model = message.model or ""
                 self._use(message.usage)
-            case _MessageEvent(type="message_delta", delta=_MessageDelta(stop_reason=reason)):
-                self._stop_reason = reason or self._stop_reason
+            case _MessageEvent(type="message_delta", delta=delta):
+                self._stop_reason = (delta.stop_reason if delta is not UNSET else "") or self._stop_reason
                 self._use(event.usage)
             case _MessageEvent(type="message_stop"):
                 self._stopped = True
-            case _MessageEvent(type="error"):
-                raise failure(event.error.type if isinstance(event.error, _ErrorBody) else "")
+            case _MessageEvent(type="error") if not self.is_whole:
+                raise failure_in_stream(event.error)
             case _:
-                pass  # pings, thinking, and what is yet to be invented: the versioning policy says to ignore it
+                pass  # pings, citations, and what is yet to be invented: the versioning policy says to ignore it
         return ""
 
     def _use(self, usage: _MessageUsage | None) -> None:
@@ -401,7 +719,15 @@ class MessagesReader:
         for field in _MessageUsage.__struct_fields__:
             count = getattr(usage, field)
             if count is not None:
-                setattr(self._usage, field, count)
+                setattr(self._usage, field, max(0, count))
+
+    @property
+    def is_whole(self) -> bool:
+        return self._stopped or bool(self._stop_reason)
+
+    @property
+    def is_done(self) -> bool:
+        return self._stopped
 
     def tokens(self) -> Tokens | None:
         usage = self._usage
@@ -411,9 +737,7 @@ class MessagesReader:
         return Tokens(usage.input_tokens + read + written, usage.output_tokens or 0, read, written)
 
     def ending(self) -> Ending:
-        if not self._stopped:
-            raise Unavailable("the model's provider ended its stream before the reply did")
-        reason = STOP_REASONS.get(self._stop_reason, "stop")
-        calls = self._tool_calls.complete(cut=reason == "length")
+        if not self.is_whole or not (self._stop_reason or self._has_come or self._memory):
+            raise _ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
         tokens = self.tokens() or Tokens(0, self._usage.output_tokens or 0)
-        return Ending("tool_calls" if reason == "stop" and calls else reason, calls, tokens, self._model)
+        return ending_of(self._stop_reason, self._tool_calls, self._memory, tokens, self._model)

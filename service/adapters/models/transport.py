@@ -17,7 +17,7 @@ import aiohttp
 import httpx
 
 from service.adapters.models.errors import address_of, answered_with_page, is_page
-from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, protocol_of
+from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, protocol_of, wants_stream
 from service.adapters.models.vector_answers import NO_VECTORS, read_vectors
 from service.adapters.proxies import Proxies
 from service.adapters.unreachable import reason_of
@@ -53,7 +53,7 @@ class ProviderTransport(httpx.AsyncBaseTransport):
     async def send(self, outgoing: Outgoing, exchange: Exchange) -> None:
         """Send a request, and put the head of its answer on the exchange; or the failure, without a response."""
         assert exchange.session is not None
-        place = urlsplit(outgoing.url)
+        place, exchange.url = urlsplit(outgoing.url), outgoing.url
         with _failing(exchange):
             async with asyncio.timeout(exchange.first_token_timeout_seconds):
                 exchange.response = response = await exchange.session.request(
@@ -90,7 +90,7 @@ class ProviderTransport(httpx.AsyncBaseTransport):
         if body is not None:
             response.close()
             return httpx.Response(response.status, headers=answer_headers, content=body)
-        if response.status == 200 and response.content_type != "application/json" and not exchange.is_asked:
+        if response.status == 200 and wants_stream(request.content) and not exchange.is_asked:
             exchange.taken = protocol_of(request.url.path)
         stream = httpx.ByteStream(b"") if exchange.taken is not None else _Body(response)
         return httpx.Response(response.status, headers=answer_headers, stream=stream)

@@ -4,16 +4,21 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from msgspec.structs import replace
-
 from service.agent.loop import conversation, window
 from service.agent.loop.job_context import JobContext
 from service.agent.tools.arguments import descriptions
 from service.domain.errors import Invalid, ServiceError, Unavailable, depending_on
 from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
-from service.domain.model import ToolCall
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
-from service.ports.model import CONTEXT_WINDOW_EXCEEDED, Model, ModelEnd, ModelRequest, ModelText, open_reply
+from service.ports.model import (
+    CONTEXT_WINDOW_EXCEEDED,
+    Model,
+    ModelEnd,
+    ModelRequest,
+    ModelText,
+    open_reply,
+    with_unique_ids,
+)
 
 MAX_REPLY_CHARACTERS = 1_000_000
 MAX_ASKED_AGAIN = 2
@@ -60,10 +65,10 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
     return RecordModelReply(
         end.model,
         text,
-        _unique_call_ids(end.tool_calls),
+        with_unique_ids(end.tool_calls, (call.id for each in replies for call in each.tool_calls)),
         end.usage,
         context.now(),
-        cut_off=end.reason == "length",
+        cut_off=end.reason in ("length", "unknown"),
         shrink_level=budget.shrink_level,
         messages_seen=state.work.messages,
     )
@@ -119,14 +124,3 @@ async def _reply(
             if on_text is not None:
                 on_text(chunk.text)
     raise Unavailable("The model's reply broke off.", code="model_reply_broke_off")
-
-
-def _unique_call_ids(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-    """Return the calls with unique ids: some providers leave ids out, or repeat one."""
-    seen: set[str] = set()
-    apart = []
-    for number, call in enumerate(calls, 1):
-        unique = call if call.id and call.id not in seen else replace(call, id=f"{call.id or 'call'}-{number}")
-        seen.add(unique.id)
-        apart.append(unique)
-    return tuple(apart)

@@ -20,8 +20,10 @@ Outcome = Literal["answered", "unsure", "unanswered", "failed"]
 ``unanswered``, but it is no gap of the documentation. ``failed``: there is no whole answer; the reply failed, or was
 stopped, interrupted or filtered, or its model failed.
 """
-FinishReason = Literal["stop", "length", "content_filter", "error"]
-"""Why the model wrote no more; ``error``: it failed, and passages stand in for its answer."""
+FinishReason = Literal["stop", "length", "content_filter", "error", "other"]
+"""Why the model wrote no more. ``error``: it failed, and passages stand in for its answer. ``other``: its provider gave
+a reason that is not known, so the answer may not be whole.
+"""
 MAX_RESUMES = 2
 """How often a reply goes on after a crash of its process: each time its model is paid once more."""
 MAX_HANDOVERS = 8

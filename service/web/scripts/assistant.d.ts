@@ -54,7 +54,8 @@ export interface Reply {
   checks: Checks | null;
   /** The words that are being searched for. */
   searching: string;
-  /** `length` or `content-filter` where the text is not whole, `error` where passages stand in for an answer. */
+  /** `length` or `content-filter` where the text is not whole, `error` where passages stand in for an answer, `other` where
+      the provider gave a reason that is not known. */
   finishReason: string;
   rating: Rating | null;
 }

@@ -1,0 +1,119 @@
+"""Collect the parts of a streamed reply that its provider wants back with it: thoughts, signatures, opaque blocks.
+
+Each provider names them otherwise: ``reasoning_content`` (DeepSeek, Moonshot, Qwen), ``reasoning`` and
+``reasoning_details`` (OpenRouter), ``extra_content`` and ``thought_signature`` (Gemini), ``thinking_blocks`` (litellm's
+form of Anthropic's), ``provider_specific_fields`` (litellm's proxy). They go back under the names under which they
+came, unread.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from service.domain.model import ReplyMemory
+
+MAX_CHARACTERS = 512 * 1024
+"""More is not kept: the memory of one reply is part of each later prompt."""
+
+
+class MemoryCollector:
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._objects: dict[str, dict[str, Any]] = {}
+        self._blocks: dict[str, list[dict[str, Any]]] = {}
+        self._thinking: dict[int | None, dict[str, Any]] = {}
+        self._characters = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._texts or self._objects or self._blocks)
+
+    def add(self, name: str, value: object) -> None:
+        """Add what a piece of the reply has under a name: text is appended, lists go on, objects are merged."""
+        match value:
+            case str():
+                if self._has_room(len(value)):
+                    self._texts.setdefault(name, []).append(value)
+            case list():
+                for block in value:
+                    if self._has_room(len(str(block))):
+                        _append(self._blocks.setdefault(name, []), block)
+            case dict():
+                if self._has_room(len(str(value))):
+                    _merge(self._objects.setdefault(name, {}), value)
+            case _:
+                pass
+
+    def begin_thinking(self, index: int | None, thinking: str, signature: str) -> None:
+        """Begin a block of Anthropic's."""
+        if self._has_room(len(thinking) + len(signature)):
+            block = {"type": "thinking", "thinking": [thinking], "signature": [signature]}
+            self._blocks.setdefault("thinking_blocks", []).append(block)
+            self._thinking[index] = block
+
+    def add_thinking(self, index: int | None, thinking: str) -> None:
+        self._add_to_block(index, "thinking", thinking)
+
+    def add_signature(self, index: int | None, signature: str) -> None:
+        self._add_to_block(index, "signature", signature)
+
+    def add_redacted(self, data: str) -> None:
+        if self._has_room(len(data)):
+            self._blocks.setdefault("thinking_blocks", []).append({"type": "redacted_thinking", "data": data})
+
+    def _add_to_block(self, index: int | None, name: str, text: str) -> None:
+        if self._has_room(len(text)) and (block := self._thinking.get(index)) is not None:
+            block[name].append(text)
+
+    def _has_room(self, characters: int) -> bool:
+        self._characters += characters
+        return self._characters <= MAX_CHARACTERS
+
+    def collected(self, calls: Sequence[dict[str, Any]]) -> ReplyMemory | None:
+        """Return the memory of the reply, with that of its calls in their order; None when there is none.
+
+        Half of a signed thought would be refused, so a memory that is too large is none.
+        """
+        characters = self._characters + sum(len(str(extra)) for extra in calls)
+        if not (self or any(calls)) or characters > MAX_CHARACTERS:
+            return None
+        message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items()}
+        message |= self._objects
+        message |= {name: [_joined(block) for block in blocks] for name, blocks in self._blocks.items()}
+        return ReplyMemory(message=message, calls=tuple(calls) if any(calls) else ())
+
+
+def _append(blocks: list[dict[str, Any]], block: object) -> None:
+    """Add a block; a piece of the one before is joined to it, as OpenRouter's documentation has it."""
+    if not isinstance(block, dict):
+        return
+    last = blocks[-1] if blocks else None
+    same = ("type", "index", "id")
+    if last is None or "type" not in block or any(last.get(name) != block.get(name) for name in same[:2]):
+        blocks.append({name: [value] if _is_text(name, value) else value for name, value in block.items()})
+        return
+    for name, value in block.items():
+        if _is_text(name, value):
+            before = last.setdefault(name, [])
+            if isinstance(before, list):
+                before.append(value)
+        elif value is not None:
+            last[name] = value
+
+
+def _is_text(name: str, value: object) -> bool:
+    return name in ("text", "summary", "thinking") and isinstance(value, str)
+
+
+def _joined(block: dict[str, Any]) -> dict[str, Any]:
+    names = ("text", "summary", "thinking", "signature")
+    return {
+        name: "".join(value) if name in names and isinstance(value, list) else value for name, value in block.items()
+    }
+
+
+def _merge(into: dict[str, Any], value: dict[str, Any]) -> None:
+    for name, new in value.items():
+        old = into.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            _merge(old, new)
+        else:
+            into[name] = dict(new) if isinstance(new, dict) else new

@@ -2,6 +2,7 @@
 
 import tarfile
 
+from scripts.bench_terms import measured, terms_of
 from scripts.search.compare import compared, keep, kept
 from scripts.search.question_sets import derived_questions, without_questions
 from service.retrieval.index.build import build_index
@@ -51,3 +52,32 @@ def test_better_runs_are_told_from_chance(tmp_path):
     alike = compared({"kites": kept(tmp_path, "kites")}, {"kites": {"ours": mixed}})
     assert (better[0]["difference"], better[0]["better"], better[0]["p"] < 0.01) == (0.2, 20, True)
     assert (alike[0]["difference"], alike[0]["p"]) == (0.0, 1.0)
+
+
+def test_terms_are_headings_that_are_names(tmp_path):
+    lines = [
+        "# Options",
+        "## `--tide=<height>`",
+        "## build.target <Badge>new</Badge>",
+        "## useTide()",
+        "## Static pods",
+    ]
+    lines += ["## `pods` in a row", "### `level` (required)", "## Note: read this"]
+    archive, index = packed(tmp_path, {"cli.md": "\n\nText.\n\n".join(lines)}), tmp_path / "index"
+    build_index(archive, index, docs_folder="", commit="0" * 40, progress=lambda *_: None)
+    found = {term.name: min(term.urls) for term in terms_of(archive, index)}
+    assert sorted(found) == ["--tide", "build.target", "level", "useTide"]
+    assert found["level"] == "/cli#level-required"
+
+
+async def test_terms_are_measured_by_their_own_sections(tmp_path):
+    pages = {
+        "cli.md": "# Options\n\n## `--tide`\n\nThe height.\n\n## `--sail`\n\nHoists the canvas.\n",
+        "tide.md": "# Tides\n\nTide.\n",
+    }
+    (tmp_path / "corpora" / "ship").mkdir(parents=True)
+    for name, text in pages.items():
+        (tmp_path / "corpora" / "ship" / name).write_text(text, encoding="utf-8")
+    rows, goals = await measured(tmp_path / "corpora", ["ship"], tmp_path)
+    assert rows[0] == {"corpus": "ship", "terms": 2, "first": 1.0, "three": 1.0, "forms": 1.0, "quoted": 1.0}
+    assert [goal["met"] for goal in goals] == [True, True, True]

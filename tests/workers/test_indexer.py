@@ -1,7 +1,8 @@
 """A site's index follows its repository."""
 
 import asyncio
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 
 import pytest
 
@@ -15,6 +16,7 @@ from service.domain.sites import IndexFailed, IndexKept, SiteIndexed
 from service.ports.docs_source import NewCommit
 from service.queries.projects import project_of_domain, source_of
 from service.queries.sites import get_site
+from service.retrieval.index.atomic_folder import SUMS_FILE, seal
 from service.retrieval.search.query import SiteIndexes
 from service.runtime.system import now
 from service.streams import SITES, decoded
@@ -49,11 +51,14 @@ class Kites:
         return report.read
 
     async def want(self) -> None:
-        self._after = await self._store.head()
+        await self.begin()
         await request_index(self._store, "kites", "a test", Metadata())
 
+    async def begin(self) -> None:
+        self._after = await self._store.head()
+
     async def until(self, kind: type) -> None:
-        """An event of this kind, and what it leads to, has been seen since ``want``."""
+        """An event of this kind, and what it leads to, has been seen since ``begin``."""
         async with asyncio.timeout(60), aclosing(self._store.subscribe(after=self._after, category="site")) as events:
             async for recorded in events:
                 if any(isinstance(event, kind) for _, event in decoded(SITES, [recorded])):
@@ -157,3 +162,22 @@ async def test_index_that_cannot_be_renewed_is_rebuilt(kites, tmp_path, damage):
         damaged.write_bytes(damage + damaged.read_bytes()[len(damage) :] if damage else b"")
     assert await kites.read() == 20
     assert await kites.answers("zylon") == ["k7.md"]
+
+
+async def test_index_of_an_earlier_format_is_built_again(kites, running):
+    await kites.read()
+    folder = kites.index.path_of("kites", kites.index.served("kites"))
+    await kites.index.forget("kites")
+    with closing(sqlite3.connect(folder / "pages.db", isolation_level=None)) as db:
+        db.execute("UPDATE meta SET value = '8' WHERE key = 'format'")
+    (folder / SUMS_FILE).unlink()
+    seal(folder)
+    with pytest.raises(Invalid, match="format"):
+        await kites.index.use("kites", folder.name)
+    await kites.begin()
+    running()
+    await kites.until(SiteIndexed)
+    async with asyncio.timeout(60):
+        while kites.index.served("kites") is None:  # noqa: ASYNC110 - served a moment after it was recorded
+            await asyncio.sleep(0.01)
+    assert "k7.md" in await kites.answers("kite 7")

@@ -74,6 +74,8 @@ class Apart:
         self.body = frozenset[str]().union(*(piece.stems for piece in self.pieces))
         self.has = self.body.union(self.above, *(piece.headings for piece in self.pieces))
         self.score = 0.0
+        self.explains = 0.0
+        """How surely it is the section of the term that is asked for, 0 .. 1."""
 
     @property
     def size(self) -> int:

@@ -2,8 +2,8 @@
 
 What counts is how many of the question's words, by their weight, stand in one place of the best passage or in its
 heading. A word that no page of the site has makes an answer doubtful, unless three others stand together or a heading
-is made of the question's words alone; a name that no page has rules it out. The limits were chosen on questions about
-small sites, half of them about what no page says.
+is made of the question's words alone. A name that no page has rules it out; the section of the term that is asked for
+answers. The limits were chosen on questions about small sites, half of them about what no page says.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from enum import Enum
 
 from service.adapters.builtin.choosing import Quote
 from service.adapters.builtin.wanted import Wanted
-from service.adapters.builtin.weighing import NEAR_PIECES, exactness
+from service.adapters.builtin.weighing import MENTIONED, NEAR_PIECES, exactness
 
 LEAST_NEAR = 0.1
 """The part of the question's weight in one place; with less, nothing is near."""
@@ -44,6 +44,8 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
     if asked.names:
         is_nothing = near < NAME_NEAR or not all(map(_is_plain_word, asked.names))
         return Verdict.NOT_DOCUMENTED if is_nothing else Verdict.UNSURE
+    if best.explains > MENTIONED:
+        return Verdict.ANSWERED
     if near < LEAST_NEAR:
         return Verdict.NOT_DOCUMENTED
     if not asked.missing:

@@ -15,6 +15,18 @@ from msgspec import Struct
 
 from service.adapters.builtin.pieces import Apart, Piece
 from service.adapters.builtin.wanted import Wanted
+from service.markup.prose import plain
+from service.markup.terms import (
+    SAME,
+    SAME_KEY,
+    SAME_LETTERS,
+    is_written_as_code,
+    mention,
+    names_asked,
+    names_in,
+    nearness,
+    term_key,
+)
 
 HEADING_WEIGHT = 0.6
 NEIGHBOUR_WEIGHT = 0.35
@@ -31,6 +43,18 @@ _DEFINES = re.compile(
 _VALUE = re.compile(r"\d|\bdefaults?\b|\bmaximum\b|\bminimum\b|\blimit(?:ed|s)?\b|\bunlimited\b", re.IGNORECASE)
 _LIMITS = re.compile(r"\b(?:limits?|defaults?|maximum|minimum|quotas?)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d")
+_TERM = re.compile(
+    r"\|\s*(?P<row>(?:\\\||[^|])*?)\s*\||\s*(?:[-*+]|\d+\.)\s+(?:\*\*|__)?(?:`(?P<item>[^`]+)`|(?P<name>[^*`:]+?)(?=:|\*\*))"
+)
+"""The first cell of a row, and the name that an item begins with."""
+
+
+SPELLED = {SAME: 1.0, SAME_LETTERS: 0.9, SAME_KEY: 0.6}
+"""How surely a heading, a row or an item is that of a term, by the nearness of their spellings."""
+MENTIONED = 0.4
+"""The same part for the text of a section that has a name in code."""
+OF_THE_TERM = 5.0
+"""How much more a row or an item counts that is that of the term."""
 
 
 class Weights(Struct, frozen=True):
@@ -50,6 +74,7 @@ class Weights(Struct, frozen=True):
     definition: float = 2.0
     value: float = 0.7
     short: float = 0.25
+    term: float = 4.0
 
 
 WEIGHTS = Weights()
@@ -62,10 +87,12 @@ def weigh(apart: Sequence[Apart], wanted: Wanted) -> None:
     pages = {page: rank for rank, page in enumerate(dict.fromkeys(one.page for one in apart))}
     words = set(wanted.stems)
     pairs = set(pairwise(wanted.stems))
+    names = names_asked(wanted.question)
     for one in apart:
         above = frozenset(one.above)
         for at, piece in enumerate(one.pieces):
             piece.score = _piece_score(piece, above, wanted, local) * (1.1 if at == 0 else 1.0)
+        one.explains = _explains(one, names) if names else 0.0
         share = _Share(local, everything)
         found = [words.intersection(piece.stems) for piece in one.pieces]
         near = max(share.of(set[str]().union(*found[at : at + NEAR_PIECES])) for at in range(len(found)))
@@ -87,8 +114,29 @@ def weigh(apart: Sequence[Apart], wanted: Wanted) -> None:
             + WEIGHTS.definition * (wanted.definition and _defining(one, words) is not None)
             + WEIGHTS.value
             * (wanted.value and (names_limit(one) or any(_has_value(piece, words) for piece in one.pieces)))
+            + WEIGHTS.term * one.explains
             - WEIGHTS.short * (one.size < SHORT and not wanted.value)
         )
+
+
+def _explains(one: Apart, names: Sequence[str]) -> float:
+    """Return how surely a passage is the section of a term that is asked for, 0 .. 1, and raise its rows and items."""
+    heading = one.passage.heading.rpartition(" › ")[2] or one.passage.title  # noqa: RUF001
+    best = _spelled(heading, names)
+    for piece in one.pieces:
+        if piece.kind in ("row", "item") and (term := _TERM.match(piece.text)) is not None:
+            spelled = _spelled(plain(term["row"] or term["item"] or term["name"]), names)
+            piece.score *= 1 + OF_THE_TERM * spelled
+            best = max(best, spelled)
+    if not best and (written := [name for name in names if is_written_as_code(name)]):
+        near = [mention(name, piece.text, piece.text.casefold()) for name in written for piece in one.pieces]
+        best = MENTIONED * max((SPELLED[each] for each in near if each is not None), default=0.0)
+    return best
+
+
+def _spelled(text: str, names: Sequence[str]) -> float:
+    near = [nearness(name, one) for name in names_in(text) for one in names if term_key(name) == term_key(one)]
+    return SPELLED[min(near)] if near else 0.0
 
 
 class _Share(Struct, frozen=True):

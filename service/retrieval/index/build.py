@@ -349,7 +349,9 @@ class _Indexing:
     def _add_words(self, words: WordsWriter, page: int) -> None:
         title, audience = self._tables.title_of(page)
         texts = [
-            words.add_section(section.id, " / ".join(section.headings), section.text, audience, section.terms)
+            words.add_section(
+                section.id, " / ".join(section.headings), section.text, audience, section.terms, section.keys
+            )
             for section in self._tables.sections_of(page)
         ]
         words.add_page(page, title, self._names(page, title), audience, texts)

@@ -25,6 +25,7 @@ from service.domain.search import QueryWord, SearchFilter
 from service.domain.sites import Skipped
 from service.markup.addresses import encoded_address, with_anchor
 from service.markup.prose import words_of
+from service.markup.terms import is_written_as_code, names_asked, names_in, term_key
 from service.ports.search_index import Explanation, Highlights, OtherPages, Page, PageList, SearchResult, Section
 from service.retrieval.index.check import SiteCheck, check_index
 from service.retrieval.index.copies import Copies
@@ -47,6 +48,7 @@ from service.retrieval.search.questions.unfinished import read_unfinished
 from service.retrieval.search.ranking import Ranking, coverage, rank_pages, score_sections
 from service.retrieval.search.rarity import known_part, sections_among, weighed_among
 from service.retrieval.search.reader import FACTORS, Languages, Open, Reader, reader_of
+from service.retrieval.search.terms import TermSection, led_by_terms, mentioned, spelling, without_outer
 from service.retrieval.search.words import PAGE_SHIFT, PAGES, SECTIONS, Words
 from service.retrieval.site.page_addresses import AddressedPage, PageAddresses
 
@@ -66,6 +68,8 @@ FUSED_PAGES = 120
 MAX_LANGUAGES = 200
 """Tags of languages in filters, whose numbers of sections are kept."""
 MAX_NAMED = 8
+MAX_OF_A_TERM = 100
+"""Sections of one term that are compared: more have a heading such as "Examples", which is hardly asked for."""
 TITLED_PAGES = 20
 """The pages whose titles are compared with a question."""
 NEAR_READ = 10
@@ -179,6 +183,7 @@ class SiteIndex:
         current = self._copies.reader_on(row.id) if row is not None else Open()
         return reader_of(
             query, wanted, self._languages, lambda text, language, own: known_part(text, self._words, language, own),
+            lambda text, own: bool(self._words.with_term(_keys(names_in(text)), own, 1)),
             current=current, guarded=self._guarded,
         )  # fmt: skip
 
@@ -222,12 +227,66 @@ class SiteIndex:
                 found = sections_with_phrases(self._words, phrases, reader.only(SECTIONS), reader.read_in)
             ranking.lead({page: found[page] for page in self.shown(list(found), reader) if page in found})
         self._lead_by_title(ranking, query)
+        sections = self.term_sections(query, reader)
+        ranking.lead(led_by_terms([each for each in sections if each.leads]))
+        ranking.lead_on_pages([each.id for each in sections if not each.leads])
         return ranking
 
     def _lead_by_title(self, ranking: Ranking, query: str) -> None:
         pages = [candidate.page for candidate in ranking.candidates[:TITLED_PAGES]]
         rows = self._pages(pages) if len(pages) > 1 and may_be_title(query) else {}
         ranking.put_first(page_titled(query, {page: rows[page].title for page in pages if page in rows}))
+
+    def term_sections(self, query: str, reader: Reader) -> list[TermSection]:
+        """Return the sections of the term that a query is or asks for, the best first; for a name in code that has no
+        section of its own those that have it in their text. They are in the reader's language if any are, and no copies
+        of one another.
+        """
+        names = names_asked(query)
+        keys, written = _keys(names), [name for name in names if is_written_as_code(name)]
+        found: list[TermSection] = []
+        for only in (reader.own, reader.only) if reader.is_divided else (reader.only,):
+            found += self._of_terms(self._words.with_term(keys, only(SECTIONS), MAX_OF_A_TERM), query)
+            if written and not any(each.leads for each in found):
+                found += self._naming(self._words.with_name(written, only(SECTIONS), MAX_OF_A_TERM), written)
+            if found:
+                break
+        found.sort(key=lambda each: (not each.leads, each.place, each.id))
+        shown = set(self.shown([each.id >> PAGE_SHIFT for each in found], reader))
+        return [each for each in found if each.id >> PAGE_SHIFT in shown]
+
+    def _of_terms(self, sections: Sequence[int], query: str) -> list[TermSection]:
+        """Return those of the sections that are about the term that a query is or asks for."""
+        rows, entries, code = self._rows(sections), self._entries(sections), self._with_code_as_heading(sections)
+        pages = self._pages(list({id_ >> PAGE_SHIFT for id_ in sections}))
+        found = []
+        for id_, (_, path, _, text, *_) in rows.items():
+            title = pages[id_ >> PAGE_SHIFT].title if id_ & ((1 << PAGE_SHIFT) - 1) == 0 else ""
+            headings = tuple(json.loads(path))
+            spelled = spelling(query, title, headings, entries.get(id_, ()), is_code=id_ in code)
+            if spelled is not None:
+                place = (*self._aside(id_, text), spelled.nearness, spelled.kind)
+                found.append(TermSection(id_, place, headings, leads=not spelled.is_prose))
+        return without_outer(found)
+
+    def _naming(self, sections: Sequence[int], names: Sequence[str]) -> list[TermSection]:
+        """Return those of the sections that have a name in their text, except for change logs and other versions."""
+        found = []
+        for id_, (_, _, _, text, *_) in self._rows(sections).items():
+            spelled, aside = mentioned(names, text), self._aside(id_, text)
+            if spelled is not None and not any(aside):
+                found.append(TermSection(id_, (*aside, spelled.nearness, spelled.kind)))
+        return found
+
+    def _aside(self, section: int, text: str) -> tuple[bool, bool, bool]:
+        """Return what puts a section behind others of the same term."""
+        page = section >> PAGE_SHIFT
+        return page in self._older, page in self._history, not text
+
+    def _with_code_as_heading(self, sections: Sequence[int]) -> Set[int]:
+        asked = ",".join(map(str, sections))
+        found = self._db.execute(f"SELECT id FROM sections WHERE id IN ({asked}) AND is_code")  # noqa: S608  (numbers)
+        return {section for (section,) in found}
 
     def section_scores(self, ranking: Ranking, pages: Sequence[int], reader: Reader) -> dict[int, float]:
         """Return the scores of all sections of these pages that match, by id."""
@@ -513,3 +572,7 @@ class SiteIndex:
             if row is not None:
                 return _PageRow(*row)
         return None
+
+
+def _keys(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(filter(None, map(term_key, names))))

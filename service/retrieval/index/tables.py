@@ -18,6 +18,7 @@ from service.domain.sites import Skipped
 from service.markup.languages.detection import known_language
 from service.markup.links import is_external
 from service.markup.prose import words_of
+from service.markup.terms import names_in, term_key
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
 from service.retrieval.material.boilerplate import says_history
@@ -50,7 +51,8 @@ CREATE TABLE sections(
     entries TEXT NOT NULL, -- as JSON
     path TEXT NOT NULL, -- of the file that it is from; empty for the page's own
     url TEXT NOT NULL, -- of the page that is made of it alone; empty where it is on the page
-    hash BLOB
+    hash BLOB,
+    is_code INTEGER NOT NULL -- its heading is a name in code
 );
 -- Every file of the commit, what git calls its content, its page, and whether it said how the site is laid out.
 CREATE TABLE files(path TEXT PRIMARY KEY, blob BLOB NOT NULL, page INTEGER, is_layout INTEGER NOT NULL DEFAULT 0)
@@ -79,6 +81,8 @@ class IndexedSection(Struct, frozen=True, gc=False):
     text: str
     terms: tuple[str, ...] = ()
     """That it explains one by one."""
+    keys: tuple[str, ...] = ()
+    """Those of the terms that it is the section of (``service.markup.terms``)."""
 
 
 class PageTables:
@@ -196,7 +200,7 @@ class PageTables:
             ),
         )
         self._db.executemany(
-            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
             (
                 (
                     page << PAGE_SHIFT | number,
@@ -209,6 +213,7 @@ class PageTables:
                     msgspec.json.encode(section.entries).decode() if section.entries else "",
                     section.path,
                     section.url,
+                    section.is_code,
                 )
                 for number, section in enumerate(sections)
             ),
@@ -361,6 +366,7 @@ class PageTables:
         """The words of a page's sections. Their hashes are renewed on the way, the page's title being part of them."""
         title, description = self._db.execute("SELECT title, description FROM pages WHERE id = ?", (page,)).fetchone()
         found, hashes = list[IndexedSection](), []
+        above: tuple[str, ...] = ()
         for section, heading_path, text, entries in self._db.execute(
             "SELECT id, heading_path, text, entries FROM sections WHERE id BETWEEN ? AND ?", section_ids(page)
         ):
@@ -369,7 +375,10 @@ class PageTables:
             if section == page << PAGE_SHIFT and description and description not in body:
                 body = f"{description}\n{body}"
             terms = tuple(entry.term for entry in decode_entries(entries)) if entries else ()
-            found.append(IndexedSection(section, headings, body, terms))
+            opened = _opened(above, headings) if found else (title, *headings)
+            above = headings
+            keys = dict.fromkeys(term_key(name) for text in (*opened, *terms) for name in names_in(text))
+            found.append(IndexedSection(section, headings, body, terms, tuple(filter(None, keys))))
         self._db.executemany("UPDATE sections SET hash = ? WHERE id = ?", hashes)
         return found
 
@@ -419,6 +428,14 @@ class _StoredPaths(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def _opened(before: Sequence[str], headings: Sequence[str]) -> Sequence[str]:
+    """Return the headings that begin with a section; ``before``: those above and of the section before it. One that a
+    heading without a text of its own stands above begins both.
+    """
+    same = next((at for at, pair in enumerate(zip(before, headings, strict=False)) if pair[0] != pair[1]), None)
+    return headings[min(len(before), len(headings)) if same is None else same :]
 
 
 def _packed(text: str) -> bytes:

@@ -25,10 +25,14 @@ LONG_PAGE = 60
 """Sections; of a longer page, such as a reference, only those with a word of the question are read."""
 EXPECTED_PAGE = 0.9
 """The least score of a page that is expected to answer; the best page has 1."""
-EXACT = 1.2
-"""The score of a section that says several words of the question in a row; the best other one has 1."""
+EXACT, TERM = 1.2, 1.5
+"""The scores of a section that says several words of the question in a row, and of the one that explains the term which
+it asks for; the best other one has 1.
+"""
 FEW_PAGES = 12
 """Pages of a site that is small enough to leave out none of them, as far as the budget goes."""
+MAX_OF_A_TERM = 4
+"""Sections of one term that are taken before others: a setting may be explained on a page for each of its uses."""
 SAYS_LITTLE = 0.85
 """What is left of a short section's score."""
 
@@ -48,13 +52,14 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     if first is not None:
         scores[first] = 1.0
     exact = _exact(index, request, reader, scores)
+    terms = _terms(index, request, reader, scores)
     named = _named(index, request, [one.text for one in asked], reader, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None, reader) if asked else ()
     if not scores:
         return Material(index.commit, (), index.instructions, coverage=0.0, language=reader.language, words=words)
     scores = {page: scores[page] for page in _shown(index, reader, scores, first) if page in scores}
     own = [index.section_scores(ranking, list(scores), reader) for ranking in rankings]
-    pieces = _pieces(index, request, own, scores, exact, first)
+    pieces = _pieces(index, request, own, scores, {**dict.fromkeys(exact, EXACT), **terms}, first)
     for piece in pieces:
         piece.is_expected = piece.page in expected
         if piece.page in named:  # its first section that says something
@@ -112,6 +117,18 @@ def _exact(index: SiteIndex, request: MaterialRequest, reader: Reader, scores: d
     return frozenset(section for section in sections if section >> PAGE_SHIFT in shown)
 
 
+def _terms(index: SiteIndex, request: MaterialRequest, reader: Reader, scores: dict[int, float]) -> Mapping[int, float]:
+    """Return the best sections of the term that the question asks for; their pages are among the best."""
+    found = index.term_sections(request.queries[0], reader) if request.queries else []
+    best = [each.id for each in found if each.leads and each.place == found[0].place]
+    if not best:  # a heading of plain words: where its page is among the best
+        return {each.id: EXACT for each in found if each.id >> PAGE_SHIFT in scores}
+    best.sort(key=lambda section: (-scores.get(section >> PAGE_SHIFT, 0.0), section))
+    del best[MAX_OF_A_TERM:]
+    scores.update((section >> PAGE_SHIFT, 1.0) for section in best)
+    return {section: TERM if section == best[0] else EXACT for section in best}
+
+
 def _shown(index: SiteIndex, reader: Reader, scores: Mapping[int, float], first: int | None) -> list[int]:
     """Return the pages without copies of one another: two queries may have found two versions of a page."""
     shown = index.shown(sorted(scores, key=lambda page: -scores[page]), reader)
@@ -120,10 +137,10 @@ def _shown(index: SiteIndex, reader: Reader, scores: Mapping[int, float], first:
 
 def _pieces(
     index: SiteIndex, request: MaterialRequest, own: Sequence[Mapping[int, float]], scores: Mapping[int, float],
-    exact: Set[int], first: int | None,
+    exact: Mapping[int, float], first: int | None,
 ) -> list[Piece]:  # fmt: skip
     tops = [max(found.values(), default=0.0) or 1.0 for found in own]
-    matched = {section for found in own for section in found} | exact
+    matched = {section for found in own for section in found} | exact.keys()
     question = request.queries[0] if request.queries else ""
     pieces: list[Piece] = []
     little: list[Piece] = []
@@ -134,8 +151,13 @@ def _pieces(
         factor = SAYS_LITTLE if len(section.text) < boilerplate.SHORT else 1.0
         each = [factor * found.get(id_, 0.0) / top for found, top in zip(own, tops, strict=True)] or [0.0]
         if id_ in exact:
-            each[0] = EXACT
-        is_little = page != first and not is_known and read.traits.say_little(asked, of_history=of_history)
+            each[0] = exact[id_]
+        is_little = (
+            page != first
+            and not is_known
+            and exact.get(id_) != TERM
+            and read.traits.say_little(asked, of_history=of_history)
+        )
         piece = Piece(id_, page, section, scores[page], tuple(each), is_known, tokens=read.tokens, key=read.key)
         (little if is_little else pieces).append(piece)
     return pieces or little

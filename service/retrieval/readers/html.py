@@ -210,7 +210,8 @@ class _Reader:
         text = _plain_text(element)
         text = text.rstrip("¶#\u200b").rstrip()
         if text:
-            self._outline.heading(level, text, anchor, element.sourceline or self._line)
+            is_code = next(element.iter("code"), None) is not None and not (element.text or "").strip()
+            self._outline.heading(level, text, anchor, element.sourceline or self._line, is_code=is_code)
 
     def _table(self, table: etree._Element) -> None:
         rows: list[str] = []

@@ -66,6 +66,8 @@ class PageSection(Struct, frozen=True):
     """The file that it is from, where that is not the page's own (``shown_files``)."""
     url: str = ""
     """The address of the page that is made of it alone; empty where it is on the page."""
+    is_code: bool = False
+    """Its heading is a name in code, perhaps with something beside it."""
 
 
 class ParsedPage(Struct, frozen=True, gc=False):
@@ -138,6 +140,7 @@ class _Heading(Struct):
     level: int
     text: str
     anchor: str
+    is_code: bool
 
 
 class _Reader:
@@ -232,7 +235,8 @@ class _Reader:
             anchor = self._anchors.of(unmarked(_TAG.sub("", source)))
         else:
             anchor = self._anchors.of(unmarked(_typographic(cleaned) if self._dialect.shortcodes else cleaned))
-        return _Heading(block.first, block.after, block.level, plain(cleaned), anchor)
+        is_code = source.lstrip().startswith(("`", "<code>"))
+        return _Heading(block.first, block.after, block.level, plain(cleaned), anchor, is_code)
 
     def _sections(
         self, headings: Sequence[_Heading], title: str, description: str
@@ -272,7 +276,7 @@ class _Reader:
             if not parent_only:
                 self._add(
                     sections, heading.anchor, tuple(text for _, text in above), parts, heading.line, end,
-                    heading=heading.text,
+                    heading=heading.text, is_code=heading.is_code,
                 )  # fmt: skip
         if not sections and (title or description or headings):
             sections.append(
@@ -290,12 +294,12 @@ class _Reader:
         end: int,
         *,
         heading: str,
+        is_code: bool = False,
     ) -> None:
         if not parts:
             if anchor:
-                sections.append(
-                    PageSection(heading, path, anchor, "", 1 + self._number(start), 1 + self._number(end - 1))
-                )
+                first, last = 1 + self._number(start), 1 + self._number(end - 1)
+                sections.append(PageSection(heading, path, anchor, "", first, last, is_code=is_code))
             return
         groups = _grouped(parts)
         for index, group in enumerate(groups):
@@ -307,7 +311,7 @@ class _Reader:
             if entries:
                 numbers = [1 + self._number(line) for line in range(first, after)]
                 entries = located(entries, self._lines[first:after], numbers)
-            sections.append(PageSection(heading, path, anchor, text, begins, ends, entries))
+            sections.append(PageSection(heading, path, anchor, text, begins, ends, entries, is_code=is_code))
 
     def _parts(self, start: int, end: int) -> list[tuple[int, int, str]]:
         """Cleaned blocks of prose and whole blocks of code between two lines, none of them empty."""

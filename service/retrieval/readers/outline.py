@@ -35,6 +35,7 @@ class _Part(Struct):
     anchor: str
     first: int
     blocks: list[_Block]
+    is_code: bool = False
 
 
 class Outline:
@@ -46,13 +47,13 @@ class Outline:
         self._parts = [_Part(0, "", "", 1, [])]
         self._blocks = 0
 
-    def heading(self, level: int, text: str, anchor: str, line: int) -> None:
-        """Raises TooLong."""
+    def heading(self, level: int, text: str, anchor: str, line: int, *, is_code: bool = False) -> None:
+        """``is_code``: as ``PageSection`` has it. Raises TooLong."""
         if len(self._parts) > MAX_HEADINGS:
             raise TooLong
         if anchor:
             self.anchors.add(anchor)
-        self._parts.append(_Part(level, " ".join(text.split())[:MAX_HEADING], anchor, line, []))
+        self._parts.append(_Part(level, " ".join(text.split())[:MAX_HEADING], anchor, line, [], is_code))
 
     def prose(self, text: str, first: int, last: int) -> None:
         """A paragraph, a list item, a table: whatever stands together. Raises TooLong."""
@@ -100,7 +101,9 @@ class Outline:
             if part.blocks:
                 sections.extend(_sections(part, names, end))
             elif part.anchor and not is_parent:
-                sections.append(PageSection(part.heading, names, part.anchor, "", part.first, end))
+                sections.append(
+                    PageSection(part.heading, names, part.anchor, "", part.first, end, is_code=part.is_code)
+                )
         if not sections and (title or description):
             sections.append(PageSection("", (), "", description, 1, max(last_line, 1)))
         return ParsedPage(
@@ -116,7 +119,8 @@ def _sections(part: _Part, names: tuple[str, ...], end: int) -> list[PageSection
         first = part.first if index == 0 else group[0].first
         last = max(first, groups[index + 1][0].first - 1) if index + 1 < len(groups) else max(first, end)
         text = "\n\n".join(block.text for block in group)
-        found.append(PageSection(part.heading, names, part.anchor, text, first, last, _entries(text, group)))
+        entries = _entries(text, group)
+        found.append(PageSection(part.heading, names, part.anchor, text, first, last, entries, is_code=part.is_code))
     return found
 
 

@@ -96,6 +96,8 @@ class Ranking(Struct):
 
     def lead(self, found: Mapping[int, Mapping[int, Hit]]) -> None:
         """Put pages before all others, by the best score of their sections in ``found``, and these sections first."""
+        if not found:
+            return
         known = {candidate.page: candidate for candidate in self.candidates}
         top = max((candidate.score for candidate in self.candidates), default=1.0)
         for page, sections in found.items():
@@ -110,6 +112,15 @@ class Ranking(Struct):
             candidate.sections = (*sorted(mine, key=lambda hit: (-hit.score, hit.id)), *further)
             candidate.score += top * best
         self.candidates.sort(key=lambda candidate: (-candidate.score, candidate.word_rank))
+
+    def lead_on_pages(self, sections: Sequence[int]) -> None:
+        """Put sections before the others of their pages; of one page the first of them leads."""
+        best = {section >> PAGE_SHIFT: section for section in reversed(sections)}
+        for candidate in self.candidates if best else ():
+            if (section := best.get(candidate.page)) is not None:
+                score = max((hit.score for hit in candidate.sections), default=0.0)
+                others = [hit for hit in candidate.sections if hit.id != section]
+                candidate.sections = (Hit(score, section), *others)
 
     def put_first(self, page: int | None) -> None:
         """Put a page before all others, if it is one of the candidates."""

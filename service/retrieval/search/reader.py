@@ -31,6 +31,8 @@ FOREIGN = 1.5
 """How much more evidence a language that the site does not have needs, for the question to be in no language of it."""
 DOUBT, KNOWN = 0.9, 1.5
 """How near the evidence for two languages is when it does not decide, and the weight of the words that pages have."""
+WELL_KNOWN = 0.5
+"""The part of a question's words that the site's own pages have, from which a language needs evidence of its own."""
 _CHINESE = {"zh-hant": "zh-hant", "zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
 _SIMPLIFIED = ("zh-hans", "zh-cn", "zh-sg")
 
@@ -121,10 +123,12 @@ class Languages(Struct, frozen=True):
 
 Known = Callable[[str, str, Query], float]
 """A function of a question, a language and a restriction to it: the part of its words that is on its pages, 0 .. 1."""
+IsTerm = Callable[[str, Query], bool]
+"""A function of a question and a restriction to a language: whether the question is a term that its pages explain."""
 
 
 def reader_of(
-    query: str, wanted: SearchFilter, site: Languages, known: Known, *, current: Open, guarded: bool
+    query: str, wanted: SearchFilter, site: Languages, known: Known, is_term: IsTerm, *, current: Open, guarded: bool
 ) -> Reader:
     """Return the reader of a query."""
     asked = wanted.language or ""
@@ -136,7 +140,7 @@ def reader_of(
         reader = replace(reader, is_asked=True, falls_back=falls_back)
     if not several:
         return replace(reader, read_in=_languages(*site.all))
-    question = language_asked_in(query, site, known)
+    question = language_asked_in(query, site, known, is_term)
     language = asked or current.language or question
     question = known_language(question)
     return replace(
@@ -151,21 +155,29 @@ def _languages(*languages: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*filter(None, languages), *ENGLISH]))
 
 
-def language_asked_in(query: str, site: Languages, known: Known) -> str:
+def language_asked_in(query: str, site: Languages, known: Known, is_term: IsTerm) -> str:
     """Return the language of the site that a question is in; the site's own when in doubt.
 
-    A few words may be of several languages, or of none for sure: then the words that the pages have decide.
+    A few words may be of several languages, or of none for sure: then the words that the pages have decide. A term of
+    the site's own pages, such as ``pagination`` or ``dir``, is a name in all of its languages.
     """
     found, default = evidence(query), site.default
+    if is_term(query, Query.term_set_query(SECTIONS, "language", _own_values(default))):
+        return default
     scores = {language: found.get(language, 0.0) for language in site.all}
     scores[default] = scores.get(default, 0.0) + EXPECTED
     if max(found.values(), default=0.0) > FOREIGN * max(scores.values()):
         return default
     near = [language for language, score in scores.items() if score > max(scores.values()) - DOUBT]
     if len(near) > 1:
-        for language in near:
-            only = Query.term_set_query(SECTIONS, "language", _own_values(language))
-            scores[language] += KNOWN * known(query, language, only)
+        parts = {
+            language: known(query, language, Query.term_set_query(SECTIONS, "language", _own_values(language)))
+            for language in near
+        }
+        if parts.get(default, 0.0) >= WELL_KNOWN:  # a stem of another language may be that of this word by chance
+            parts = {language: part for language, part in parts.items() if language == default or found.get(language)}
+        for language, part in parts.items():
+            scores[language] += KNOWN * part
     best = max(scores, key=lambda language: (scores[language], language == default))
     return chinese_script(query) if best == "zh" else best
 

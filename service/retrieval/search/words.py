@@ -23,7 +23,7 @@ from service.domain.search import SearchFilter
 from service.markup.languages.detection import known_language
 from service.ports.search_index import NO_FILTER
 from service.retrieval.search.analysis.compounds import compound_parts
-from service.retrieval.search.analysis.terms import analyzer, folder, forms_of, indexed
+from service.retrieval.search.analysis.terms import analyzer, folder, forms_of, indexed, joined_names
 from service.retrieval.search.analysis.writing_systems import spaced
 
 PAGE_SHIFT = 16
@@ -68,7 +68,7 @@ def _schema(with_positions: str, *without: str) -> tantivy.Schema:
     builder.add_text_field(with_positions, tokenizer_name=_ANALYZER, index_option="position")
     for name in without:
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
-    for name in ("version", "language", "tags", "groups", "entry"):
+    for name in ("version", "language", "tags", "groups", "entry", "term"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in ("id", "page"):
         builder.add_unsigned_field(name, indexed=True, fast=True)
@@ -131,10 +131,16 @@ class WordsWriter:
         self._pages.delete_documents_by_query(Query.term_query(PAGES, "page", page))
 
     def add_section(
-        self, section: int, heading: str, body: str, audience: Audience, entries: Iterable[str] = ()
+        self,
+        section: int,
+        heading: str,
+        body: str,
+        audience: Audience,
+        entries: Iterable[str] = (),
+        keys: Iterable[str] = (),
     ) -> str:
         """Return the section's words as they are indexed, for its page's ``add_page``. ``entries``: terms that it
-        explains one by one.
+        explains one by one; ``keys``: those of the terms that it is the section of (``service.markup.terms``).
         """
         document = _document(section, section >> PAGE_SHIFT, audience)
         if heading:
@@ -143,6 +149,8 @@ class WordsWriter:
         document.add_text("body", words)
         for key in dict.fromkeys(self._key(entry) for entry in entries):
             document.add_text("entry", key)
+        for key in dict.fromkeys(keys):
+            document.add_text("term", key)
         self._sections.add_document(document)
         return words
 
@@ -332,6 +340,20 @@ class Words:
     def has_entry(self, key: str) -> bool:
         """Return whether a section explains a term, or terms in this order."""
         return self.sections.doc_freq("entry", key) > 0
+
+    def with_term(self, keys: Sequence[str], only: Query | None, limit: int) -> list[int]:
+        """Return the sections of the terms with these keys."""
+        known = [key for key in keys if self.sections.doc_freq("term", key)]
+        if not known:
+            return []
+        query = Query.term_set_query(SECTIONS, "term", known)
+        return [hit.id for hit in _hits(self.sections, _any_of([(Occur.Must, query)], only), limit)]
+
+    def with_name(self, names: Iterable[str], only: Query | None, limit: int) -> list[int]:
+        """Return the best sections whose bodies have a name, in whatever way its parts are written together."""
+        terms = dict.fromkeys(self.stem(joined) for name in names for joined in joined_names(name) or (name,))
+        clauses = [(Occur.Should, _term(SECTIONS, "body", term, 1)) for term in terms if self.frequency(term)]
+        return [hit.id for hit in _hits(self.sections, _any_of(clauses, only), limit)] if clauses else []
 
     def best_pages(
         self, weighed: Mapping[PageField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int

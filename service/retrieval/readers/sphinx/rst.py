@@ -164,7 +164,9 @@ class _Reader:
             if index == 0 and isinstance(child, nodes.title):
                 line = self._at(child)
                 # docutils counts the line below the title's text
-                self._outline.heading(depth + 1, child.astext(), ids[0] if ids else "", max(1, line - 1))
+                is_code = bool(child.children) and isinstance(child.children[0], nodes.literal)
+                anchor = ids[0] if ids else ""
+                self._outline.heading(depth + 1, child.astext(), anchor, max(1, line - 1), is_code=is_code)
             else:
                 self._block(child, depth + 1, "")
 

@@ -5,21 +5,23 @@ generators look there, too: shortcodes of Hugo, and includes.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.markup.dialects.dialect import Dialect
+from service.markup.inline import Place
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
-Form = Literal["link", "hugo", "liquid", "post", "based", "wiki", "include", "document"]
+Form = Literal["link", "hugo", "liquid", "post", "based", "wiki", "include", "document", "label"]
 """``link``: a target of Markdown or HTML. ``hugo``: an argument of ``ref`` or ``relref``. ``liquid``: Jekyll's
 ``link``, a path from the root of the source. ``post``: its ``post_url``. ``based``: an address to which it adds the
 base of the site. ``wiki``: ``[[name]]``. ``include``: a file that is shown or imported. ``document``: a name of Sphinx,
-without a suffix.
+without a suffix. ``label``: a name that it gives to a place in a page.
 """
 
 MAX_NAMES = 5_000
@@ -40,6 +42,7 @@ _BASED = re.compile(
     r"\{\{-?\s*+[\"'](/[^\"'\n{}#?]{0,500})[^\"'\n{}]{0,100}[\"']\s*\|\s*(?:relative_url|absolute_url|prepend:)"
     r"|\{\{-?\s*+site\.baseurl\s*-?\}\}(/[^\s()<>{}\"'#?]{0,500})"
 )
+_RAW = re.compile(r"\{%-?\s*+raw\s*+-?%\}.{0,20000}?\{%-?\s*+endraw\s*+-?%\}", re.DOTALL)
 _CONTENT = re.compile(r"\{%-?\s*+content-ref\s++url=\"([^\"\n]{1,500})\"")
 _WIKI = re.compile(r"(?<![\[\\!])\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,300})?\]\](?!\()")
 _NOT_WIKI = frozenset(("toc", "_toc_"))
@@ -64,7 +67,8 @@ _INCLUDES_OUTSIDE_CODE = tuple(
     )
 )
 _SIGN = re.compile(r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s", re.MULTILINE)
-_DOCUMENT = re.compile(r"(?::doc:|\{doc\})`(?:[^`<>\n]{0,300}<)?/?([^`<>\n]{1,300})>?`")
+_DOCUMENT = re.compile(r"(?::doc:|\{doc\})`(?:[^`<>\n]{0,300}<)?([^`<>\n]{1,300})>?`")
+_LABEL = re.compile(r"(?::(?:numref|ref):|\{(?:numref|ref)\})`(?:[^`<>]{0,300}<)?([^`<>]{1,300})>?`")
 _REST_LINK = re.compile(
     r"`[^`<>\n]{0,500}(?:\n[^`<>\n]{0,500})?<(?![^<>\n]{0,500}_>)([^<>\s]{1,500})>`__?"
     r"|^[ \t]*\.\.[ \t]+_[^:\n`]{1,200}:[ \t]+(\S{1,500})$",
@@ -74,7 +78,7 @@ _REST_LINK = re.compile(
 
 def may_name_pages(text: str, path: str) -> bool:
     """Return whether a text has the signs of such names, which is quick to see."""
-    return _SIGN.search(text) is not None or "doc" in text or path.endswith(".rst")
+    return _SIGN.search(text) is not None or "doc" in text or "ref" in text or path.endswith(".rst")
 
 
 def page_names(text: str, path: str, dialect: Dialect, page: Markdown | None) -> list[PageName]:
@@ -84,27 +88,30 @@ def page_names(text: str, path: str, dialect: Dialect, page: Markdown | None) ->
 
 
 def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Iterator[PageName]:
-    prose = page.prose if page is not None else text
+    prose, code, unseen = (page.prose, page.code, page.unseen) if page is not None else (text, (), ())
     if dialect.shortcodes:
-        yield from _matches(_HUGO, text, "hugo")
+        for each in _matches(_HUGO, text, "hugo"):  # in a comment, too, it must name a page, but none sees its anchor
+            yield replace(each, target=each.target.partition("#")[0]) if _is_in(each.start, unseen) else each
     for pattern in _INCLUDES:
         yield from _matches(pattern, text, "include")
     for pattern in _INCLUDES_OUTSIDE_CODE:
-        yield from (each for each in _matches(pattern, text, "include") if page is None or not _is_code(each, page))
+        yield from (each for each in _matches(pattern, text, "include") if not _is_in(each.start, code))
     yield from _matches(_DOCUMENT, text, "document")
+    yield from _matches(_LABEL, text, "label")
     if path.endswith(".rst"):
         yield from _matches(_REST_LINK, text, "link")
     if is_markdown(path):
-        yield from _matches(_LIQUID, prose, "liquid")
-        yield from _matches(_POST, prose, "post")
-        yield from _matches(_BASED, prose, "based")
+        tags = _RAW.sub(lambda raw: " " * len(raw[0]), prose) if "endraw" in prose else prose
+        yield from _matches(_LIQUID, tags, "liquid")
+        yield from _matches(_POST, tags, "post")
+        yield from _matches(_BASED, tags, "based")
         yield from _matches(_CONTENT, prose, "link")
         yield from (each for each in _matches(_WIKI, prose, "wiki") if each.target.casefold() not in _NOT_WIKI)
 
 
-def _is_code(name: PageName, page: Markdown) -> bool:
-    number = bisect_right(page.code, (name.start, len(page.text))) - 1
-    return number >= 0 and name.start < page.code[number][1]
+def _is_in(start: int, places: Sequence[Place]) -> bool:
+    number = bisect_left(places, (start + 1, 0)) - 1
+    return number >= 0 and start < places[number][1]
 
 
 def _matches(pattern: re.Pattern[str], text: str, form: Form) -> Iterator[PageName]:

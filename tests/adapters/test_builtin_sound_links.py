@@ -21,6 +21,10 @@ def mintlify(api=API):
     return {"docs.json": json.dumps(config), "api.json": json.dumps(api), "a.mdx": PAGE}
 
 
+JEKYLL = {
+    "_config.yml": "title: S\nbaseurl: ''\ncollections: {docs: {output: true, permalink: '/:collection/:path/'}}\n"
+}
+SPHINX = {"conf.py": "project = 'S'\nextensions = ['myst_parser']\n", "index.md": PAGE}
 FUMADOCS = {
     "source.config.ts": "export const docs = defineDocs({ dir: 'content/docs' });\n",
     "lib/source.ts": "export const source = loader({ baseUrl: '/docs', source: docs });\n",
@@ -58,6 +62,36 @@ FUMADOCS = {
             "src/content/docs/a.mdx",
             "import Card from '@/components/Card.astro'\nimport facts from '../../lib/facts'\n\n<Card />",
         ),
+        ({**JEKYLL, "_docs/b.md": PAGE, "_docs/in/c.md": PAGE}, "_docs/in/a.md", "[c](../c/) [b](../../b/)"),
+        (
+            JEKYLL,
+            "_docs/a.md",
+            "```liquid\n{% raw %}[x]({% link lost.md %}) {% post_url 2020-01-01-lost %}{% endraw %}\n```\n",
+        ),
+        (
+            {"hugo.toml": "title = 'S'\n", "content/b.md": PAGE},
+            "content/a.md",
+            '[b]({{< ref "b" >}})\n\n<!-- [c]({{< ref "b#later" >}}) -->\n',
+        ),
+        (
+            {".gitbook.yaml": "root: ./\n", "SUMMARY.md": "* [A](a.md)\n* [B](b.md)\n", "b.md": PAGE},
+            "a.md",
+            "[x](#get-the-code)\n\n<details>\n\n<summary>Get the <code>code</code></summary>\n\nText.\n\n</details>\n",
+        ),
+        (
+            {
+                **SPHINX,
+                "in/b.rst": ".. _the-end:\n\nEnd\n===\n\n.. _Big Fish:\n\nText.\n",
+                "c.md": "(here/now)=\n\nText.\n",
+            },
+            "a.md",
+            "[e](the-end) [n](here/now) [](#the-end) {ref}`Fish <big fish>` {ref}`the-end` {doc}`/in/b`",
+        ),
+        (
+            {**SPHINX, "in/b.rst": "B\n=\n", "c.md": "(here)=\n\nText.\n"},
+            "in/a.rst",
+            ":doc:`/in/b` :doc:`b <../in/b>` :ref:`here` :ref:`Now\n<here>`",
+        ),
         (
             {"book.toml": "[book]\n", "src/SUMMARY.md": "- [A](a.md)\n"},
             "src/a.md",
@@ -93,6 +127,18 @@ async def test_endpoint_that_no_description_has_is_broken():
             "a description of an API makes it",
         ),
         (
+            {"mkdocs.yml": "site_name: S\nhooks: [made.py]\nnav: [a.md, made.md]\n"},
+            "docs/a.md",
+            "made.md",
+            "the build may add the file",
+        ),
+        (
+            {"mkdocs.yml": "site_name: S\n", "docs/b.md": "# B\n\n{{ shown('b') }}\n"},
+            "docs/a.md",
+            "b.md#shown",
+            "the page has components that may have the anchor",
+        ),
+        (
             {"docs.json": '{"name": "S", "navigation": {"pages": ["a"]}, "redirects": '
              '[{"source": "/old/:slug*", "destination": "/new/:slug*"}]}'},
             "a.mdx",
@@ -105,3 +151,22 @@ async def test_link_that_may_be_sound_is_named_with_its_reason(files, page, link
     found = await done({**files, page: f"# Page\n\n[x]({link})\n"}, FIX)
     assert found.changed == {}
     assert f"\n  - {reason}: `{link}` ({page}, line 3)" in found.message
+
+
+async def test_broken_link_is_mended_as_the_site_reads_links():
+    """Jekyll makes no page of a file's name; a plugin does."""
+    files = {**JEKYLL, "_docs/in/harbour.md": PAGE, "_docs/a.md": "[h](on/harbour.md)\n"}
+    assert (await done(files, FIX)).files["_docs/a.md"] == "[h](../in/harbour)\n"
+
+
+async def test_absolute_names_of_documents_follow_a_page_that_moves():
+    files = {**SPHINX, "in/b.rst": "B\n=\n", "a.rst": "A\n=\n\n:doc:`/in/b` and :doc:`B </in/b>`.\n"}
+    found = await done(files, "rename in/b.rst to in/c.rst")
+    assert found.files["a.rst"] == "A\n=\n\n:doc:`/in/c` and :doc:`B </in/c>`.\n"
+    assert found.problems == ()
+
+
+async def test_names_of_places_in_a_removed_page_are_named():
+    files = {**SPHINX, "b.md": "# B\n\n(here)=\n\nText.\n", "a.md": "# A\n\nSee {ref}`here`.\n"}
+    found = await done(files, "remove page b.md")
+    assert [(one.path, one.line) for one in found.problems] == [("a.md", 3)]

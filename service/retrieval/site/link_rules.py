@@ -1,6 +1,7 @@
 """The rules of a generator for links: enough to prove that one leads nowhere, or why that cannot be known."""
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -47,6 +48,10 @@ class LinkRules(Struct, frozen=True, omit_defaults=True):
     """Addresses of pages that programs make."""
     patterns: tuple[tuple[str, str], ...] = ()
     """Redirects of all addresses that fit: ``:name`` is one part, ``:name*`` and ``*`` all that follows."""
+    labels: Mapping[str, str] = {}
+    """Names that pages give to places in them, which links of others may have instead of addresses: in lower case, with
+    the page.
+    """
     served: tuple[str, ...] = ()
     """Folders whose files are served from the root of the site."""
     fallbacks: tuple[Fallback, ...] = ()

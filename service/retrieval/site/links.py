@@ -37,6 +37,7 @@ class LinkAnswer(Struct, frozen=True, gc=False):
 
 
 SOUND = LinkAnswer("sound")
+MAY_ADD = "the build may add the file"
 
 
 def link_answer(from_path: str, href: str, site: Site) -> LinkAnswer:
@@ -53,12 +54,17 @@ def link_answer(from_path: str, href: str, site: Site) -> LinkAnswer:
     target = unquote(href.partition("#")[0].partition("?")[0])
     if not target:
         return LinkAnswer("sound", from_path if from_path in site.pages else None)
-    page = _page(from_path, target, site)
+    page = _page(from_path, target, site) or labelled(target, site)
     if page is not None:
         return LinkAnswer("sound", page)
     if target == "/":
         return SOUND  # the front page may be made by the theme
     return _without_page(from_path, target, site)
+
+
+def labelled(name: str, site: Site) -> str | None:
+    """Return the page that has a place of this name, on sites whose links may say such names."""
+    return site.rules.labels.get(" ".join(unquote(name).lower().split())) if site.rules.labels else None
 
 
 def resolve_link(from_path: str, href: str, site: Site) -> str | None:
@@ -85,6 +91,8 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
             return link_answer(from_path, site.rules.base + target, site)
         case "hugo":
             return _named_in_hugo(from_path, target, site, layout)
+        case "label":
+            found = labelled(target, site)
         case "include":
             found = next((path for path in _including(from_path, target, layout) if path in site.files), None)
         case "liquid":
@@ -271,7 +279,7 @@ def _without_page(from_path: str, target: str, site: Site) -> LinkAnswer:
     meant = loosely_meant(from_path, target, site)
     if _names_file(target):
         if not rules.has_all_files:
-            return LinkAnswer("unknown", reason="the build may add the file", meant=meant)
+            return LinkAnswer("unknown", reason=MAY_ADD, meant=meant)
         return LinkAnswer("broken", reason=f"no page is at {target}", meant=meant)
     name = target.rpartition("/")[2]
     if "." in name and not name.lower().endswith((".html", ".htm")) and not _is_version(name):

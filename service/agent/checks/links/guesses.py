@@ -21,7 +21,7 @@ from service.agent.checks.links.site_view import (
 from service.agent.checks.markup import PageLink
 from service.markup.pages import INDEX_NAMES, is_page, without_suffix
 from service.markup.slugs import slug
-from service.retrieval.site.links import SOUND, LinkAnswer
+from service.retrieval.site.links import SOUND, LinkAnswer, labelled
 
 MAX_SUGGESTIONS = 3
 MAX_GUESSED = 300
@@ -102,7 +102,7 @@ def verdicts(
         if suspect.page is None:
             left -= suspect.meant is None
             broken.append(_without_page(suspect, now, guess=left >= 0))
-        elif not (known := anchors.get(suspect.page, NO_ANCHORS)).has(anchor):
+        elif not (known := anchors.get(suspect.page, NO_ANCHORS)).has(anchor) and not labelled(anchor, now.site):
             new = renamed.get(suspect.page, {}).get(unquote(anchor))
             if new is not None:
                 broken.append(_renamed(suspect, anchor, new))
@@ -119,14 +119,16 @@ def _without_page(suspect: SuspectLink, now: SiteView, *, guess: bool) -> Broken
     target, hash_mark, anchor = link.target.partition("#")
     tail = hash_mark + anchor
     reason = suspect.answer.reason or f"no page is at {target}"
-    prefers_file = False
+    rules = now.site.rules
+    prefers_file: bool | None = None
     if suspect.meant is not None:
         pages, clear = ([suspect.meant], True) if suspect.meant in now.files else ([], False)
         reason = MOVED if pages else "the page it leads to is gone"
     elif suspect.answer.meant is not None:
-        pages, clear, prefers_file = [suspect.answer.meant], True, now.site.rules.reads_files
+        pages, clear, prefers_file = [suspect.answer.meant], True, rules.reads_files or None
     elif link.form == "link":
         pages, clear = _guesses(suspect.path, target, now) if guess else ([], False)
+        prefers_file = False if rules.relative == "address" and not rules.reads_files else None
     else:
         pages, clear = [], False
     spelled = [_spelled(suspect.path, link, page, now, prefers_file=prefers_file) for page in pages]
@@ -252,8 +254,10 @@ def _shared(folders: Sequence[str], page: str, now: SiteView) -> int:
     return sum(folder in own for folder in set(folders))
 
 
-def _spelled(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool = False) -> str | None:
-    """Return how a page names another one, written as the old target was; None when no way of writing works."""
+def _spelled(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool | None = None) -> str | None:
+    """Return how a page names another one, written as the old target was; None when no way of writing works.
+    ``prefers_file``: whether links should name files; None for what the old target did.
+    """
     target = link.target.partition("#")[0]
     match link.form:
         case "link":
@@ -267,6 +271,8 @@ def _spelled(path: str, link: PageLink, page: str, now: SiteView, *, prefers_fil
             options = [without_suffix(page).rpartition("_posts/")[2]]
         case "wiki":
             options = _wiki_names(target, page)
+        case "label":
+            options = []  # it moves with its page
         case "liquid":
             options = [_inside(page, folder) for folder in ("", now.layout.root) if _is_inside(page, folder)]
         case "document":
@@ -341,11 +347,11 @@ def _wiki_names(target: str, page: str) -> list[str]:
     return [shown, name]
 
 
-def _address(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool) -> str | None:
+def _address(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool | None) -> str | None:
     """Return the target of a link to a page, in the style of the old one."""
     target = link.target.partition("#")[0]
     bare, _, query = target.partition("?")
-    has_suffix = is_page(bare) and not bare.lower().endswith((".html", ".htm"))
+    has_suffix = prefers_file is not False and is_page(bare) and not bare.lower().endswith((".html", ".htm"))
     is_html = bare.lower().endswith(".html")
     near = relpath(page, dirname(path) or ".")
     stem = without_suffix(near)

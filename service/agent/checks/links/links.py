@@ -37,7 +37,7 @@ from service.markup.pages import INDEX_NAMES, is_markdown, is_page, without_suff
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.detection import is_configuration
 from service.retrieval.site.layout import DEPENDENCY_FOLDERS
-from service.retrieval.site.links import SOUND, LinkAnswer
+from service.retrieval.site.links import MAY_ADD, SOUND, LinkAnswer
 from service.retrieval.site.navigation import Layout
 from service.retrieval.site.navigation_lines import navigation_file
 
@@ -82,7 +82,11 @@ class Links:
             found, others = await asyncio.to_thread(_suspects, texts, now)
             suspects, unknown = suspects + found, unknown + others[: MAX_UNKNOWN - len(unknown)]
         reported = await self._reported(suspects, now)
-        broken = reported.broken + await self._navigation(now, changed_only=False)
+        named, broken = await self._navigation(now, changed_only=False), reported.broken
+        if now.site.rules.has_all_files:
+            broken += named
+        else:
+            unknown += [UnknownLink(each.path, each.line, each.found, MAY_ADD) for each in named]
         unknown = [*unknown, *reported.unknown][:MAX_UNKNOWN]
         return LinkReport(_ordered(broken), sorted(unknown, key=lambda link: (link.path, link.line)))
 
@@ -460,7 +464,7 @@ def _needles(affected: Iterable[str], before: SiteView) -> list[str] | None:
     for url, path in before.site.paths.items():
         if path in by_page:
             by_page[path].add(url)
-    needles: set[str] = set()
+    needles = {max(label.split(), key=len) for label, path in before.site.rules.labels.items() if path in by_page}
     for path, urls in by_page.items():
         for address in (without_suffix(path), *urls):
             parts = [part for part in address.lower().split("/") if part and part not in INDEX_NAMES]

@@ -28,15 +28,17 @@ PAGE_BYTES = 1_500
 """Memory of what is kept of one page, without its front matter."""
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
 _TOP_HEADING = re.compile(r"^ {0,3}#\s", re.MULTILINE)
+_SUMMARY = re.compile(r"<summary>([^\n]{1,300}?)</summary>")
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
 
 _MAKES_ANCHORS = re.compile(
     r"<[A-Z][\w.]{0,100}[\s/>]|\{\{[<%](?!\s*/)|^:::[ \t]+[A-Za-z_][\w.]*+[ \t]*$"
     r"|\{%(?!-?\s*(?:content-ref|endcontent-ref|hint|endhint))"
+    r"|^[ \t]*\{\{[^{}\n]{1,500}\}\}[ \t]*$"
     r"|^[ \t]*\.\.[ \t]+(?:auto|_)",
     re.MULTILINE,
 )
-"""Components, shortcodes and directives: what they show is not in the text of the page."""
+"""Components, shortcodes, macros and directives: what they show is not in the text of the page."""
 
 
 class PageNames(Struct, frozen=True):
@@ -93,7 +95,7 @@ class Anchors(Struct, frozen=True):
     names: frozenset[str]
     loosely: frozenset[str]
     """Those without punctuation and case, in which generators differ; and what some generators make anchors of too:
-    headings with the tags in them, terms of definition lists."""
+    headings with the tags in them, terms of definition lists, the words of what unfolds."""
     more: str = ""
     """Why the page may have others that are not in its own text; empty where it has not."""
 
@@ -173,9 +175,15 @@ def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:
     if isinstance(page, Skipped):
         return NO_ANCHORS
     prose = markdown_of(text, path, layout.dialect).prose
-    others = (*_RAW_HEADING.findall(prose), *_TERM.findall(prose)) if "\n" in prose else ()
+    others = _others(prose)
     loose = frozenset(loosely(each) for each in (*page.anchors, *others))
     return Anchors(page.anchors, loose, _more_anchors(path, text, prose, layout))
+
+
+def _others(prose: str) -> list[str]:
+    """Return the words besides headings that some generators make anchors of."""
+    summaries = (re.sub(r"<[^<>]*>", "", each) for each in _SUMMARY.findall(prose))
+    return [*_RAW_HEADING.findall(prose), *_TERM.findall(prose), *summaries]
 
 
 def _more_anchors(path: str, text: str, prose: str, layout: Layout) -> str:
@@ -197,7 +205,7 @@ def differ_in_words_only(path: str, old: str, new: str, dialect: Dialect) -> boo
     if isinstance(was, Skipped) or isinstance(now, Skipped):
         return False
     proses = [markdown_of(text, path, dialect).prose for text in (old, new)]
-    others = [{*_RAW_HEADING.findall(prose), *_TERM.findall(prose)} for prose in proses]
+    others = [set(_others(prose)) for prose in proses]
     return was.front_matter == now.front_matter and was.anchors == now.anchors and others[0] == others[1]
 
 

@@ -71,7 +71,7 @@ def jekyll(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         ignored=ignore_rules(("/vendor/", *(f"/{one}" for one in _strings(settings.get("exclude")))), file=config),
         include_folders=(join_path(root, "_includes"),),
         links=LinkRules(
-            relative="address", slash=site.is_pretty, has_all_addresses=all(map(_PLAIN_PLUGINS.match, plugins)),
+            relative="address", slash=site.slash, has_all_addresses=all(map(_PLAIN_PLUGINS.match, plugins)),
             knows_root="baseurl" in settings, base=base, has_liquid=True, served=(root,),
         ),
     )  # fmt: skip
@@ -90,6 +90,13 @@ class _Site:
                 default = "/:collection/:path/" if self.is_pretty else "/:collection/:path.html"
                 self._collections[str(name)] = text_setting(about, "permalink") or default
         self._defaults = [*_defaults(settings.get("defaults"))]
+        self._patterns = {self._posts, *self._collections.values()}
+
+    @property
+    def slash(self) -> bool | None:
+        """Whether the addresses that do not end in ``.html`` end in a slash; None where some do."""
+        ends = {each.endswith("/") for each in self._patterns if not each.endswith((".html", ":output_ext"))}
+        return ends.pop() if len(ends) == 1 else None if ends else True
 
     def address(self, path: str) -> str:
         """Return the address of a page, or a post; empty for other files."""
@@ -99,6 +106,7 @@ class _Site:
         head = (self._read(path) or b"")[:MAX_HEAD].decode("utf-8", "replace").lstrip("\ufeff")
         front_matter = split_front_matter(head)[0]
         own = text_field(front_matter, "permalink") or self._default(inside)
+        self._patterns.add(own or self._posts)
         if special and special != "_posts" and special[1:] not in self._collections:
             return ""
         if name.startswith("_") or is_true(front_matter, "draft"):

@@ -63,7 +63,9 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     pages = frozenset(name for name in files if within(name, root) and layout.is_page(name))
     if suffixes:
         pages = frozenset(name for name in pages if name.endswith((*suffixes, *MARKDOWN_SUFFIXES)))
-    return structs.replace(layout, entries=_order(index, root, pages, read), sphinx=_facts(settings, root, pages, read))
+    facts, labels = _facts(settings, root, pages, read)
+    links = structs.replace(layout.links, labels=labels)
+    return structs.replace(layout, entries=_order(index, root, pages, read), sphinx=facts, links=links)
 
 
 def _order(index: str, root: str, pages: frozenset[str], read: Read) -> dict[str, NavEntry]:
@@ -84,7 +86,10 @@ def _order(index: str, root: str, pages: frozenset[str], read: Read) -> dict[str
     return order
 
 
-def _facts(settings: Mapping[str, object], root: str, pages: frozenset[str], read: Read) -> SphinxFacts:
+def _facts(
+    settings: Mapping[str, object], root: str, pages: frozenset[str], read: Read
+) -> tuple[SphinxFacts, dict[str, str]]:
+    """Return the facts that pages need, and the page of each label."""
     links = settings.get("extlinks")
     captions = {}
     for role, value in links.items() if isinstance(links, dict) else ():
@@ -94,11 +99,13 @@ def _facts(settings: Mapping[str, object], root: str, pages: frozenset[str], rea
     words = {str(key): str(value) for key, value in own.items()} if isinstance(own, dict) else {}
     words |= {key: str(settings[key]) for key in ("version", "release", "project") if key in settings}
     appended = (settings.get(key) for key in ("rst_prolog", "rst_epilog"))
-    titles: dict[str, str] = {}
+    titles, labels = dict[str, str](), dict[str, str]()
     for page in sorted(pages)[:MAX_TOCTREE]:
-        titles |= titles_of(page, page[len(root) :].lstrip("/"), read_text(read, page)[:MAX_SCRIPT])
-    role = str(settings.get("default_role") or "")
-    return SphinxFacts(role, captions, "\n\n".join(one for one in appended if isinstance(one, str)), words, titles)
+        text = read_text(read, page)[:MAX_SCRIPT]
+        titles |= titles_of(page, page[len(root) :].lstrip("/"), text)
+        labels |= dict.fromkeys(labels_of(page, text), page)
+    role, added = str(settings.get("default_role") or ""), "\n\n".join(one for one in appended if isinstance(one, str))
+    return SphinxFacts(role, captions, added, words, titles), labels
 
 
 def titles_of(path: str, name: str, text: str) -> dict[str, str]:
@@ -117,6 +124,12 @@ def titles_of(path: str, name: str, text: str) -> dict[str, str]:
     return found
 
 
+def labels_of(path: str, text: str) -> Iterator[str]:
+    """Yield the names that a page gives to places in it, in lower case."""
+    for own, quoted, myst in (_MYST_LABELS if is_markdown(path) else _LABELS).findall(text):
+        yield " ".join((own or quoted or myst).lower().split())
+
+
 _SIGN = r"[=\-`:'\"~^_*+#<>.]"
 _TITLE = re.compile(rf"^(?P<title>[^\s.][^\n]{{0,300}})\n(?P<sign>{_SIGN})(?P=sign){{2,}}[ \t]*$", re.MULTILINE)
 _LABEL = re.compile(
@@ -129,6 +142,8 @@ _MYST_TITLE = re.compile(r"^#[ \t]+(?P<title>[^\n]{1,300})$", re.MULTILINE)
 _MYST_LABEL = re.compile(
     r"^(?P<labels>(?:\([^()\n]{1,200}\)=[ \t]*\n(?:[ \t]*\n)*){1,10})#{1,6}[ \t]+(?P<title>[^\n]{1,300})$", re.MULTILINE
 )
+_LABELS = re.compile(r"^[ \t]*\.\. _(?:([^`\n:]{1,200})|`([^`\n]{1,200})`)()?:[ \t]*$", re.MULTILINE)
+_MYST_LABELS = re.compile(r"^[ \t>]*()()\(([^()\n]{1,200})\)=[ \t]*$", re.MULTILINE)
 _LABEL_NAME = re.compile(r"^\.\. _(?:([^`\n:]+)|`([^`\n]+)`):|^\(([^()\n]+)\)=", re.MULTILINE)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
-from service.domain import allowed_folders, audit, copies, erasures, organizations, sites
+from service.domain import allowed_folders, audit, copies, erasures, model_profiles, organizations, sites
 from service.domain.access import credentials, keys, members, people, spending, usage
 from service.domain.access import idempotency as requests
 from service.domain.hooks import deliveries, incoming, webhooks
@@ -28,6 +28,15 @@ FOLDERS: Decider[allowed_folders.FolderCommand, allowed_folders.AllowedFolders, 
     allowed_folders.decide,
     allowed_folders.evolve,
     Codec(allowed_folders.FolderEvent),
+)
+MODELS: Decider[model_profiles.ModelProfileCommand, model_profiles.ModelProfiles, model_profiles.ModelProfileEvent] = (
+    Decider(
+        "models",
+        model_profiles.ModelProfiles(),
+        model_profiles.decide,
+        model_profiles.evolve,
+        Codec(model_profiles.ModelProfileEvent),
+    )
 )
 ORGANIZATIONS: Decider[
     organizations.OrganizationCommand, organizations.OrganizationState, organizations.OrganizationEvent

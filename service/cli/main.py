@@ -49,6 +49,7 @@ COMMANDS = {
     "ask": ("threads:ask", "ask the assistant about a site"),
     "job": ("jobs:job", "give jobs to the agent and follow them"),
     "gap": ("gaps:gap", "list and dismiss what readers ask and the documentation does not answer"),
+    "model": ("models:model", "add a language model, try it, and choose it for jobs and answers"),
     "webhook": ("webhooks:webhook", "notify other services of jobs, and receive pushes"),
     "apply": ("apply:apply_file", "create and change organizations, projects, keys and the rest as a file says"),
     "audit": ("audit.commands:audit", "check, sign, read, replay and export the log; erase from it"),

@@ -1,7 +1,7 @@
 """The parts that the commands work with: built by the composition root, which alone knows the adapters."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # each of them takes longer to import than a small command runs
     from eventstore import EventStore, Secrets, Views
+    from service.domain.model_profiles import ModelProfile
     from service.domain.projects.settings import CodeHostKind
     from service.ports.code_host import HostedPullRequests
     from service.ports.docs_source import DocsSource
-    from service.ports.model import Models
+    from service.ports.model import Model, Models
+    from service.ports.model_provider import KnownModel, ModelProvider
     from service.ports.review_host import ReviewHost
     from service.ports.shared.instances import Instances
     from service.ports.shared.shared_secrets import SharedSecrets
+    from service.queries.models import AddedModels
     from service.retrieval.search.meaning import Meaning
     from service.retrieval.search.query import SiteIndexes
     from service.runtime.hosted_place import HostedPlace
@@ -60,6 +63,24 @@ class Runtime(Protocol):
     def hosted_place(self) -> "HostedPlace": ...
     @property
     def models(self) -> "Models": ...
+    @property
+    def added(self) -> "AddedModels | None":
+        """The models that were added as the folder was opened."""
+        ...
+
+    def known_models(self) -> "Sequence[KnownModel]":
+        """Return all models that have a name."""
+        ...
+
+    @property
+    def model_providers(self) -> "Sequence[ModelProvider]":
+        """The providers of which a model can be added by name."""
+        ...
+
+    def open_model(self, profile: "ModelProfile", key: str = "") -> "AbstractAsyncContextManager[Model]":
+        """A model on its own, to be tried. ``key``: one that the vault does not keep."""
+        ...
+
     @property
     def index(self) -> "SiteIndexes": ...
     @property
@@ -123,7 +144,7 @@ class Program:
     """Until SIGTERM or SIGINT. At SIGHUP the settings are read again, by the function. The last: as a drill."""
     openapi: Callable[[], dict[str, Any]]
     """The API's description, as ``/openapi.json`` serves it."""
-    check: "Callable[[Settings], None]"
-    """Raise ServiceError when the parts of the service cannot be built from the settings."""
+    check: "Callable[[Path, Settings], Awaitable[None]]"
+    """Raise ServiceError when the parts of the service cannot be built from the settings and the log."""
     schemas: Mapping[str, Mapping[str, str]]
     """The kinds of tables in the database of the log, and in that of the vault, each with the package of its steps."""

@@ -61,19 +61,21 @@ from service.web.http.app_keys import (
     JOB_READER,
     KEEP_ALIVES,
     KEY_REQUIRED,
+    KNOWN_MODELS,
     LAST_CHECKPOINT,
     LOG_CHECK,
     MANUAL_SEARCH,
     MEANING,
     MENTION,
-    MODEL_ALIASES,
     MODEL_NAMES,
+    MODEL_PROVIDERS,
     MODELS,
     PASSKEYS,
     READINESS,
     REFUSES_REQUESTS,
     REPLIER,
     REPRODUCER,
+    SECRETS,
     SHARED_SECRETS,
     SITE_REPORTS,
     STORE,
@@ -125,7 +127,7 @@ def build_app(
     app[KEY_REQUIRED] = runtime.settings.threads.require_key
     app[ALLOW_PRIVATE] = runtime.settings.network.allow_private
     app[JOB_CHANGES] = JobChanges(runtime).read
-    app[MODEL_ALIASES] = tuple(runtime.settings.models)
+    app[KNOWN_MODELS], app[MODEL_PROVIDERS], app[SECRETS] = parts.models.known, runtime.model_providers, runtime.secrets
     app[MENTION] = runtime.settings.agent.mention
     app[DOCS_SOURCE] = parts.docs
     app[GAP_READER] = GapReader(runtime.store, runtime.views, partial(parts.metrics.count_bound, "gaps"))

@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +19,17 @@ if TYPE_CHECKING:  # imported where a command needs them: together they take lon
     from service.adapters.code_hosts.api_client import ApiClient
     from service.adapters.code_hosts.tokens import Tokens
     from service.adapters.models.configured import ConfiguredModels, ModelSettings
+    from service.domain.model_profiles import ModelProfile
     from service.domain.projects.settings import CodeHostKind
     from service.main.process.reloading import ClosableModels
     from service.ports.code_host import HostedPullRequests
     from service.ports.docs_source import DocsSource
+    from service.ports.model import Model
+    from service.ports.model_provider import KnownModel, ModelProvider
     from service.ports.review_host import ReviewHost
     from service.ports.shared.instances import Instances
     from service.ports.shared.shared_secrets import SharedSecrets
+    from service.queries.models import AddedModels
     from service.retrieval.search.meaning import Meaning
     from service.retrieval.search.query import SiteIndexes
     from service.runtime.hosted_place import HostedPlace
@@ -46,16 +50,33 @@ class OpenFolder:
         views: "Views",
         closing: AsyncExitStack,
         models: "ClosableModels | None" = None,
+        added: "AddedModels | None" = None,
     ) -> None:
+        """``added``: the models that were added as the folder was opened."""
         self.data, self.settings, self.store, self.views = data, settings, store, views
+        self.added = added
         self.secrets: Secrets = store
         self._closing, self._models = closing, models
 
     @cached_property
     def models(self) -> "ClosableModels":
-        models = self._models or configured_models(self.settings)
+        models = self._models or configured_models(self.settings, added=self.added)
         self._closing.push_async_callback(models.close)
         return models
+
+    def known_models(self) -> "Sequence[KnownModel]":
+        return self.models.known()
+
+    def open_model(self, profile: "ModelProfile", key: str = "") -> "AbstractAsyncContextManager[Model]":
+        from service.main.added_models import open_model
+
+        return open_model(self.secrets, profile, key)
+
+    @property
+    def model_providers(self) -> "Sequence[ModelProvider]":
+        from service.adapters.models.providers import PROVIDERS
+
+        return PROVIDERS
 
     @cached_property
     def shared_secrets(self) -> "SharedSecrets":
@@ -182,6 +203,8 @@ async def open_runtime(
     else:
         await _require_tables(data, place)
     await _require_continuous(data, place, alone=alone)
+    from service.queries.models import read_added
+
     async with AsyncExitStack() as stack:
         store = await _open_log(data, place, keeps_copy=alone)
         stack.push_async_callback(store.close)
@@ -189,7 +212,7 @@ async def open_runtime(
         await _repeat_erasures(store)
         views = await _open_views(data / "views.db", store, alone=alone)
         stack.push_async_callback(views.close)
-        yield OpenFolder(data, settings, store, views, stack, models)
+        yield OpenFolder(data, settings, store, views, stack, models, await read_added(store, store))
 
 
 @asynccontextmanager
@@ -199,6 +222,7 @@ async def open_to_read(data: Path, settings: "Settings", models: "ClosableModels
     Raises Conflict ``log_lost``, and EventStoreError, also where a part of it is missing.
     """
     from eventstore import StoreUnavailable, Views
+    from service.queries.models import read_added
     from service.queries.read_models import read_models
 
     preload_children()
@@ -216,7 +240,7 @@ async def open_to_read(data: Path, settings: "Settings", models: "ClosableModels
         stack.push_async_callback(store.close)
         views = await Views.open_to_read(data / "views.db", store, read_models(), away=away)
         stack.push_async_callback(views.close)
-        yield OpenFolder(data, settings, store, views, stack, models)
+        yield OpenFolder(data, settings, store, views, stack, models, await read_added(store, store))
 
 
 def _require_writable(data: Path) -> None:
@@ -397,10 +421,14 @@ async def _note_head(views: "Views") -> None:
         await views.catch_up()
 
 
-def configured_models(settings: "Settings", env: Mapping[str, str] = os.environ) -> "ConfiguredModels":
+def configured_models(
+    settings: "Settings", env: Mapping[str, str] = os.environ, added: "AddedModels | None" = None
+) -> "ConfiguredModels":
+    """Return the models of the settings, and those that were added. Raises NotFound ``unknown_model`` and Invalid."""
     from service.adapters.builtin.answer import BuiltinAnswer
     from service.adapters.builtin.editor import BuiltinEditor
-    from service.adapters.models.configured import ConfiguredModels
+    from service.adapters.models.configured import NONE_ADDED, ConfiguredModels
+    from service.main.added_models import added_settings, environment_with
 
     return ConfiguredModels(
         [_model_settings(alias, section) for alias, section in settings.models.items()],
@@ -409,7 +437,8 @@ def configured_models(settings: "Settings", env: Mapping[str, str] = os.environ)
         planner=settings.assistant.planner,
         builtin_agent=BuiltinEditor(),
         builtin_assistant=BuiltinAnswer(),
-        env=env,
+        env=env if added is None else environment_with(env, added),
+        added=NONE_ADDED if added is None else added_settings(added),
     )
 
 

@@ -2,14 +2,16 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from service.cli.main import run
 from service.cli.runtime import Program, Runtime
+from service.domain.errors import NotFound
 
 if TYPE_CHECKING:  # imported where a command needs them: together they take longer than most commands run
+    from service.queries.models import AddedModels
     from service.runtime.settings.settings import Settings
     from service.runtime.settings.settings_shown import SettingsReader
 
@@ -41,12 +43,34 @@ async def _serve(data: Path, settings: "Settings", reread: "SettingsReader", dri
     await serve(data, settings, reread, drill=drill)
 
 
-def _check(settings: "Settings") -> None:
+async def _check(data: Path, settings: "Settings") -> None:
     from service.main.folder import configured_models
     from service.main.process.listening import admission_settings
 
-    configured_models(settings)
+    try:
+        configured_models(settings)
+    except NotFound:  # it may name a model that was added, which only the log knows
+        configured_models(settings, added=await _added(data))
     admission_settings(settings)
+
+
+async def _added(data: Path) -> "AddedModels":
+    """Return the models that were added, without their keys; none where there is no log to read."""
+    import asyncio
+
+    from eventstore import EventStoreError
+    from service.integrity.log_place import log_place
+    from service.queries.models import AddedModels, read_profiles
+
+    with suppress(EventStoreError, OSError):
+        place = log_place(data)
+        if await asyncio.to_thread(place.exists):
+            store = await place.open(read_only=True)
+            try:
+                return AddedModels(await read_profiles(store))
+            finally:
+                await store.close()
+    return AddedModels()
 
 
 def _description() -> dict[str, Any]:

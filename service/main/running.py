@@ -100,7 +100,7 @@ async def _running(
     away: str = "",
 ) -> AsyncIterator[Server]:
     address, linger_seconds = Address(settings.server.public_url), settings.agent.max_minutes * 60
-    models = CurrentModels(configured_models(settings, {} if drill else os.environ), linger_seconds)
+    models = CurrentModels(configured_models(drilled(settings), {}), linger_seconds)
     opened = open_to_read(data, settings, models) if reads_only else open_runtime(data, settings, models, alone=True)
     async with AsyncExitStack() as stack:
         listens_on = stack.enter_context(only_server(data, reads_only=reads_only))
@@ -112,6 +112,8 @@ async def _running(
         if not (drill or reads_only):
             keys = await stack.enter_async_context(wrapping_keys(data, settings, joined.instances))
         runtime = await stack.enter_async_context(opened)
+        added = None if drill else runtime.added
+        models.begin(configured_models(settings, {} if drill else os.environ, added))
         secret = await usage_secret(runtime.shared_secrets, reads_only=reads_only)
         shared = await stack.enter_async_context(share(data, joined, secret))
         others = await stack.enter_async_context(reaching_others(joined, runtime.shared_secrets))

@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
+import structlog
 from aiohttp import web
 
 from eventstore import StoreUnavailable
@@ -15,6 +16,8 @@ from service.adapters.git.dulwich_docs import clear_clone
 from service.adapters.models.configured import ConfiguredModels
 from service.cli.runtime import Runtime
 from service.commands.guarded_projects import forget_unused_tokens
+from service.domain.errors import ServiceError
+from service.main.added_models import added_settings
 from service.main.app import build_app, serve_metrics
 from service.main.folder import configured_models
 from service.main.homes import find_home
@@ -26,6 +29,7 @@ from service.main.process.sharing import Shared, of_folder
 from service.main.worker_table import Stop, Worker, Workers, while_leading
 from service.ports.shared.instances import Instances
 from service.queries.installation import explain_homes
+from service.queries.models import key_ids, read_added
 from service.queries.projects import list_projects, token_ids
 from service.queries.read_models import catch_up
 from service.retrieval.index.atomic_folder import clear_away
@@ -36,9 +40,12 @@ from service.runtime.settings.settings_shown import ShownSettings
 from service.runtime.system import now
 from service.runtime.uploads import remove_uploads
 from service.web.http.app_keys import MODEL_NAMES, SHOWN_SETTINGS
+from service.workers.added_models import AddedModelsFollower, ModelTrials
 from service.workers.data_folder_watch import AwayLog
 from service.workers.indexing.embedder import Embedder
 from service.workers.key_rotation import KeyRotation
+
+log = structlog.get_logger()
 
 REPLIER = "replier"
 """The name of the worker that requests are taken after."""
@@ -65,7 +72,7 @@ class Server:
         self.is_drill, self.reads_only = drill, reads_only
         self.models, self.url = models, ""
         self.listening: socket.socket | None = None
-        self._settings = runtime.settings
+        self._settings, self._added = runtime.settings, None if drill else runtime.added
         self.shown_settings = ShownSettings(runtime.settings)
         self._parts = Parts(
             runtime,
@@ -102,6 +109,9 @@ class Server:
         for name, run, reads in self.admission.workers():
             yield Worker(name, run, Stop.REQUESTS, reads)
         yield Worker("people", parts.people.run, Stop.REQUESTS, reads=True)
+        if not self.is_drill:
+            follower = AddedModelsFollower(runtime.store, self.take_added_models)
+            yield Worker("added-models", follower.run, Stop.REQUESTS, reads=True)
         yield Worker("sessions", parts.sessions.run, Stop.REQUESTS, reads=True)
         yield Worker("failed-sign-ins", parts.failed_sign_ins.run, Stop.REQUESTS)
         yield Worker("ended-jobs", parts.job_reader.run, Stop.REQUESTS, reads=True)
@@ -134,6 +144,8 @@ class Server:
                 yield Worker(
                     "comments", partial(while_leading, parts.instances, parts.comment_reader.run), Stop.LEADING
                 )
+            trials = ModelTrials(runtime.store, runtime.open_model)
+            yield Worker("model-trials", partial(while_leading, parts.instances, trials.run), Stop.LEADING)
         if parts.checkpoints is not None:
             yield Worker("checkpoints", partial(while_leading, parts.instances, parts.checkpoints.run), Stop.LEADING)
         yield Worker("loop-delay", parts.metrics.watch_loop, Stop.WATCHING, reads=True)
@@ -154,7 +166,8 @@ class Server:
         await parts.indexer.load(self.announced)
         if not self.reads_only:
             await catch_up(runtime.views)
-            await forget_unused_tokens(runtime.secrets, await token_ids(runtime.views), now())
+            used = await token_ids(runtime.views) | await key_ids(runtime.store)
+            await forget_unused_tokens(runtime.secrets, used, now())
         await self.admission.load()
         with suppress(StoreUnavailable) if self.reads_only else nullcontext():
             await parts.people.catch_up()
@@ -249,7 +262,21 @@ class Server:
         return changed
 
     def _models_of(self, settings: Settings) -> ConfiguredModels:
-        return configured_models(settings, {} if self.is_drill else os.environ)
+        return configured_models(settings, {} if self.is_drill else os.environ, self._added)
+
+    async def take_added_models(self) -> None:
+        """Use the models that were added, if they are others than before, or do other work."""
+        runtime = self._parts.runtime
+        before, self._added = self._added, await read_added(runtime.store, runtime.secrets)
+        if before is None or (added_settings(before), before.keys) != (added_settings(self._added), self._added.keys):
+            try:
+                self.models.replace(self._models_of(self._settings))
+            except ServiceError as error:  # the settings name one that was removed
+                log.warning("the models stay as they were", reason=str(error))
+                return
+            self.app[MODEL_NAMES].update(self._parts.model_names())
+            with suppress(ServiceError):  # one that cannot be used says so when it is tried
+                await self.models.prepare()
 
     async def readiness(self) -> dict[str, str]:
         """Return ``not_ready`` as it is once each index was opened."""

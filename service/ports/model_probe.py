@@ -29,6 +29,7 @@ from service.ports.model import (
 )
 
 Ability = Literal["word", "stream", "tool_call", "two_calls", "roles", "long_prompt"]
+ABILITIES: tuple[Ability, ...] = ("word", "stream", "tool_call", "two_calls", "roles", "long_prompt")
 Verdict = Literal["works", "fails", "unknown"]
 """``unknown``: not tried, since the model did not answer at all, or was busy."""
 
@@ -87,6 +88,15 @@ async def probe_model(
     return Probe(model.name, tuple(probing.tried), probing.usage)
 
 
+def not_answering(reason: str) -> tuple[Tried, ...]:
+    """Return the findings about a model that does not answer."""
+    rest = ABILITIES[1:]
+    return (
+        Tried("word", "fails", f"It does not answer: {reason}", _MODEL),
+        *(Tried(ability, "unknown", "Not tried, since it does not answer.") for ability in rest),
+    )
+
+
 class _Reply(Struct):
     texts: list[str]
     end: ModelEnd
@@ -105,9 +115,8 @@ class _Probing:
     async def run(self) -> None:
         counted = await self._asked([UserMessage(_COUNT)])
         if isinstance(counted, ServiceError):
-            self._note("word", "fails", f"It does not answer: {counted}", _MODEL)
-            for ability in ("stream", "tool_call", "two_calls", "roles", "long_prompt"):
-                self._note(ability, "unknown", "Not tried, since it does not answer.")
+            for one in not_answering(str(counted)):
+                self._note(one.ability, one.verdict, one.says, one.mend)
             return
         self._note_word(counted)
         called = await self._asked([UserMessage(_ONE_CALL)], _TOOL)
@@ -228,7 +237,7 @@ _CONVERSATION: list[ModelMessage] = [
     ToolMessage("a1B2c3D4e", _NAME, "sunny"),
     UserMessage("Answer now."),
 ]
-_MODEL = "Look at model, api_base and api_key_env in its [models] section."
+_MODEL = "Look at its model, address and key: api_base and api_key_env in its [models] section, or on the page Models."
 _EMPTY = (
     "Look at the server's log, and set context_tokens in its [models] section to the window that it was started with."
 )

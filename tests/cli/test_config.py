@@ -27,6 +27,9 @@ address_day = "many"
 """
 
 
+NO_SONET = "there is no model 'sonet' in the settings, or among those that were added"
+
+
 def docsmith(folder: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "service", *arguments]
     path = str(Path(__file__).parent.parent.parent)
@@ -215,7 +218,10 @@ def test_config_check_reports_every_problem_in_a_line(tmp_path):
     assert (done.returncode, len(done.stdout.splitlines())) == (1, 5)
     (tmp_path / "docsmith.toml").write_text('[agent]\nmodel = "sonet"\n')
     done = docsmith(tmp_path, "config", "check")
-    assert (done.returncode, done.stdout) == (1, "docsmith.toml: there is no model 'sonet' in the settings\n")
+    assert (done.returncode, done.stdout) == (
+        1,
+        f"docsmith.toml: {NO_SONET}\n",
+    )
     (tmp_path / "docsmith.toml").write_text('[server]\ntrusted_proxies = ["10.0.0.0/99"]\n')
     assert docsmith(tmp_path, "config", "check").returncode == 1
     (tmp_path / "docsmith.toml").write_text('[agent]\nmodel = "builtin"\n')

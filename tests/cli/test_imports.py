@@ -23,7 +23,7 @@ def imported_by(*arguments: str) -> set[str]:
         "print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
-    code, modules = json.loads(done.stderr)
+    code, modules = json.loads(done.stderr.splitlines()[-1])  # below a note of the command, if there is one
     assert code == 0
     return set(modules)
 

@@ -10,7 +10,9 @@ from service.adapters.models.fallback import FallbackModel
 from service.adapters.models.litellm_model import LitellmModel
 from service.adapters.models.model_settings import ModelSettings
 from service.domain.errors import Invalid, NotFound, ServiceError
+from service.domain.model_profiles import Work
 from service.ports.model import Model
+from service.ports.model_provider import KnownModel
 
 __all__ = ["ConfiguredModels", "LitellmModel", "ModelSettings"]
 
@@ -43,11 +45,27 @@ not have mean the agent's own model.
 """
 
 
+class AddedSettings(Struct, frozen=True):
+    """The models that operators have added while the service ran. The settings win over them."""
+
+    models: Sequence[ModelSettings] = ()
+    agent: str = ""
+    """The one that was chosen for jobs; empty: none was."""
+    assistant: str = ""
+    agent_else: str = ""
+    """The one that does jobs where neither settings nor environment name a model; empty for none."""
+    assistant_else: str = ""
+
+
+NONE_ADDED = AddedSettings()
+
+
 class ConfiguredModels:
     """Aliases to models.
 
     ``agent`` and ``assistant`` are the settings' defaults: an alias, ``builtin``, or a litellm model string as it is.
-    Without them the default is ``sonnet`` if that is a real model, else the first that is configured, else builtin.
+    Without them the default is the one that was chosen of those ``added``; else ``sonnet`` if that is a real model, the
+    first that is configured, the first that was added and can do the work, builtin.
     ``planner`` is one of these, too, or ``off``; without it the assistant's model plans.
 
     Raises:
@@ -65,17 +83,21 @@ class ConfiguredModels:
         agent: str = "",
         assistant: str = "",
         planner: str = "",
+        added: AddedSettings = NONE_ADDED,
     ) -> None:
         self._builtin_agent, self._builtin_assistant = builtin_agent, builtin_assistant
         self._env = env
-        self._settings = {usual.alias: usual for usual in _usual(env)} | {spec.alias: spec for spec in settings}
+        usual, given = {one.alias: one for one in _usual(env)}, {one.alias: one for one in settings}
+        self._given, self._added = frozenset(given), frozenset(one.alias for one in added.models)
+        own = usual | given
+        first = "sonnet" if "sonnet" in own else next(iter(own), "")
+        self._settings = own | {one.alias: one for one in added.models if one.alias not in given}
         self._models: dict[str, LitellmModel] = {}
         self._with_fallbacks: dict[str, FallbackModel] = {}
         for alias in self._settings:
             self._chain(alias)
-        first = "sonnet" if "sonnet" in self._settings else next(iter(self._settings), BUILTIN)
-        self._agent = self._default(agent or first)
-        self._assistant = self._default(assistant or first)
+        self._agent = self._default(agent or added.agent or first or added.agent_else or BUILTIN)
+        self._assistant = self._default(assistant or added.assistant or first or added.assistant_else or BUILTIN)
         self._planner = planner if planner == OFF else self._default(planner or self._assistant)
         if planner and planner != OFF and self._is_builtin(self._planner):
             raise Invalid(
@@ -147,7 +169,9 @@ class ConfiguredModels:
         if spec is None:
             if alias == BUILTIN or alias in ALWAYS:
                 return None
-            raise NotFound(f"there is no model {alias!r} in the settings", code="unknown_model")
+            raise NotFound(
+                f"there is no model {alias!r} in the settings, or among those that were added", code="unknown_model"
+            )
         if self._is_builtin(alias):
             return None
         if alias not in self._models:
@@ -159,6 +183,21 @@ class ConfiguredModels:
     def aliases(self) -> tuple[str, ...]:
         """All that ``for_agent`` takes."""
         return tuple(dict.fromkeys((*self._settings, *ALWAYS, BUILTIN)))
+
+    def known(self) -> Sequence[KnownModel]:
+        """Return the models that have a name, with where each comes from: first those of the settings."""
+        work: Mapping[Work, str] = {"agent": self._agent, "assistant": self._assistant}
+        return [
+            KnownModel(
+                alias,
+                spec.model,
+                "settings" if alias in self._given else "added" if alias in self._added else "environment",
+                spec.api_base,
+                used_for=tuple(one for one, name in work.items() if name == alias),
+                hides_added=alias in self._given and alias in self._added,
+            )
+            for alias, spec in sorted(self._settings.items(), key=lambda item: item[0] not in self._given)
+        ]
 
     async def prepare(self) -> None:
         """Import litellm, if it is needed, and rehearse a call of each model.

@@ -51,7 +51,7 @@ async def check(options: Options, output: Output, program: Program, _read: objec
     problems = list(reading.problems)
     if reading.settings is not None:
         try:
-            program.check(reading.settings)
+            await program.check(options.data, reading.settings)
         except ServiceError as error:
             problems.append(f"{file or 'settings'}: {error}")
     where = str(file) if file else "no settings file"

@@ -1,12 +1,13 @@
 """Change the running service when it reads its settings again."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from service.ports.model import Model, Models
+from service.ports.model_provider import KnownModel
 from service.runtime.settings.settings import Settings
 
 AT_ONCE = (
@@ -44,6 +45,7 @@ def _named(settings: Settings) -> Iterator[tuple[str, object]]:
 
 
 class ClosableModels(Models, Protocol):
+    def known(self) -> Sequence[KnownModel]: ...
     async def prepare(self) -> None: ...
     async def close(self) -> None: ...
     def describe(self) -> str: ...
@@ -62,6 +64,10 @@ class CurrentModels:
         self._before: dict[ClosableModels, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
+    def begin(self, models: ClosableModels) -> None:
+        """Take the models that are known once the log is open, before any is used."""
+        self._models = models
+
     def measure(self, measured: Callable[[Model], Model]) -> None:
         """Give out models as the function makes them of the settings'."""
         self._measured = measured
@@ -78,6 +84,9 @@ class CurrentModels:
 
     def builtin_for_assistant(self) -> Model:
         return self._measured(self._models.builtin_for_assistant())
+
+    def known(self) -> Sequence[KnownModel]:
+        return self._models.known()
 
     def describe(self) -> str:
         return self._models.describe()

@@ -39,6 +39,7 @@ ORGANIZATION: Mapping[str, Sequence[Entry]] = {
 }
 OPERATOR = (
     Entry("Organizations", "operator/organizations"),
+    Entry("Models", "operator/models"),
     Entry("Audit", "operator/audit"),
     Entry("Settings", "operator/settings"),
     Entry("Health", "operator/health"),

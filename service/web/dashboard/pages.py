@@ -3,7 +3,7 @@
 from service.web.dashboard import keys, overview, people, start, usage, webhooks
 from service.web.dashboard.agent import job, jobs, pull_request
 from service.web.dashboard.documentation import projects, site_checks, sites, widget
-from service.web.dashboard.operators import audit, health, organizations, settings
+from service.web.dashboard.operators import audit, health, models, organizations, settings
 from service.web.dashboard.readers import analytics, gaps, passages, questions
 from service.web.dashboard.signing_in import account, identity_provider, passkeys, sign_in
 
@@ -17,6 +17,7 @@ MODULES = (
     jobs,
     job,  # after jobs: its address would match theirs
     keys,
+    models,
     organizations,
     overview,
     passages,

@@ -1,13 +1,13 @@
 """Every typed key of the application: what handlers find in ``request.app``."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from eventstore import EventStore, Views
+from eventstore import EventStore, Secrets, Views
 from service.commands.access.credentials import Admits
 from service.commands.guarded_projects import GuardedProjects
 from service.domain.access.spending import CostBounds
@@ -16,6 +16,7 @@ from service.ports.bounds import CountBound
 from service.ports.code_host import ComparedChanges
 from service.ports.docs_source import DocsSource
 from service.ports.model import Models
+from service.ports.model_provider import KnownModel, ModelProvider
 from service.ports.search_index import SearchIndex
 from service.ports.shared.instances import Instances
 from service.ports.shared.shared_secrets import SharedSecrets
@@ -78,8 +79,11 @@ MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """The model of each kind of work, for ``/readyz``."""
 JOB_CHANGES: web.AppKey[Callable[[ProjectView, str], Awaitable[ComparedChanges]]] = web.AppKey("JOB_CHANGES")
 """The changes of a project's job, by its id."""
-MODEL_ALIASES: web.AppKey[tuple[str, ...]] = web.AppKey("MODEL_ALIASES")
-"""The names that the settings give to models, for jobs that choose one."""
+KNOWN_MODELS: web.AppKey[Callable[[], Sequence[KnownModel]]] = web.AppKey("KNOWN_MODELS")
+"""The models that have a name, for jobs that choose one."""
+MODEL_PROVIDERS: web.AppKey[Sequence[ModelProvider]] = web.AppKey("MODEL_PROVIDERS")
+SECRETS: web.AppKey[Secrets] = web.AppKey("SECRETS")
+"""The secrets of the vault: what a page shows is never one of them."""
 COUNT_BOUND: web.AppKey[CountBound] = web.AppKey("COUNT_BOUND")
 """Counts work that a bound refused or cut."""
 MENTION: web.AppKey[str] = web.AppKey("MENTION")

@@ -28,7 +28,7 @@ from service.views.projects import ProjectView
 from service.web.dashboard.page import Live, dashboard_page, live, record_read, root_of_page, see_other
 from service.web.http.access.hosts import service_address
 from service.web.http.access.people import Member, member, metadata
-from service.web.http.app_keys import MODEL_ALIASES, MODEL_NAMES, MODELS, STORE, VIEWS
+from service.web.http.app_keys import KNOWN_MODELS, MODEL_NAMES, MODELS, STORE, VIEWS
 from service.web.http.connections.limits import metered_for_person
 from service.web.http.forms import read_form
 from service.web.pages.rendering import rendered
@@ -203,7 +203,7 @@ async def _new_job_page(
         projects=projects,
         project=project,
         project_options=[(one.id, one.name) for one in projects],
-        model_options=[(alias, alias) for alias in request.app[MODEL_ALIASES]],
+        model_options=[(one.name, one.name) for one in request.app[KNOWN_MODELS]()],
         values={name: values.get(name, "") for name in ("prompt", "context", "branch", "model", "draft")},
         wrong=dict(wrong or {}),
         model_name=request.app[MODEL_NAMES]["agent"],

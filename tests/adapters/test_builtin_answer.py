@@ -479,3 +479,32 @@ def test_any_document_and_any_question_get_an_answer(text, question):
     assert said
     prose = re.sub(r"(?s)(`+)(?!`).*?(?<!`)\1(?!`)", "", said)
     assert "[1]" not in prose.replace(r"\[1]", "") or "`" in said
+
+
+FLAGS = """\
+| Flag | Meaning |
+| --- | --- |
+| `--row` | rows the boat by hand |
+| | and rests |
+| `--keel-depth` | prints the depth |
+"""
+
+
+def test_section_of_a_term_is_quoted_first():
+    rowing = "Row a boat to row it. Each row rows a boat. A row is a row that is rowed by the rower. Row it again."
+    passages = (
+        Passage(1, "Row a boat", "Row a boat", "/rowing", rowing, 1.0),
+        Passage(2, "Command line", "Command line › Flags", "/cli#flags", FLAGS, 0.7),  # noqa: RUF001
+    )
+    for question in ("What does --row do?", "what is `--row`", "How do I use the --row flag?", "--row"):
+        text = answer(question, *passages)
+        assert "**Command line › Flags** [2]" in text.split("[1]")[0], question  # noqa: RUF001
+        assert "rows the boat by hand" in quoted(text)
+
+
+def test_heading_that_is_the_term_answers():
+    passages = (
+        Passage(1, "Debug", "Debug", "/debug", "Pass `--sortByWind` to debug. Then sort by wind by hand.", 1.0),
+        Passage(2, "Options", "Options › --sortByWind", "/cli#sort", "Shuffles the crew.", 0.8),  # noqa: RUF001
+    )
+    assert "Shuffles the crew." in quoted(answer("What does --sort-by-wind do?", *passages).split("[1]")[0])

@@ -125,7 +125,7 @@ def _explains(one: Apart, names: Sequence[str]) -> float:
     best = _spelled(heading, names)
     for piece in one.pieces:
         if piece.kind in ("row", "item") and (term := _TERM.match(piece.text)) is not None:
-            spelled = _spelled(plain(term["row"] or term["item"] or term["name"]), names)
+            spelled = _spelled(plain(next(filter(None, term.groups()), "")), names)
             piece.score *= 1 + OF_THE_TERM * spelled
             best = max(best, spelled)
     if not best and (written := [name for name in names if is_written_as_code(name)]):

@@ -57,6 +57,7 @@ from service.web.http.app_keys import (
     INDEXING,
     INSTANCE,
     INSTANCES,
+    IS_DRILL,
     JOB_CHANGES,
     JOB_READER,
     KEEP_ALIVES,
@@ -135,7 +136,7 @@ def build_app(
     app[SITE_REPORTS], app[GUARDED_PROJECTS], app[UPLOADS] = parts.site_reports, parts.projects, parts.uploads
     app[COST_BOUNDS] = lambda: parts.spending.bounds
     app[READINESS], app[MODEL_NAMES], app[CLOSING] = readiness, parts.model_names(), parts.closing
-    app[REFUSES_REQUESTS] = refuses_requests
+    app[REFUSES_REQUESTS], app[IS_DRILL] = refuses_requests, parts.is_drill
     app[hosted.HOSTED] = parts.hosted
     app[ACT_BY_LINK] = runtime.settings.hosted.act_by_link
     app[hosted.PAGE_TURNS] = hosted.PageTurns(parts.metrics.count_bound, partial(organization_of, runtime.views))

@@ -98,6 +98,7 @@ class Parts:
         self.data_folder = DataFolderWatch(runtime.data, runtime.store, away)
         self.broadcast: Broadcast[ReplyEvent] = Broadcast()
         self.hosted = HostedCodeHost(runtime.data, base_url=address, place=runtime.hosted_place)
+        self.is_drill = drill
         tracer = self.tracer = NoTracer() if drill else tracer_for(__version__)
         docs = self.docs = traced_docs(offline_docs(runtime.docs) if drill else runtime.docs, tracer)
         reviewed = offline_code_hosts() if drill else runtime.code_hosts

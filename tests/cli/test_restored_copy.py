@@ -112,6 +112,7 @@ async def copies(tmp_path):
 async def test_drill_works_and_nothing_leaves_the_machine(copies, http):  # noqa: F811
     copy, there = copies
     await asyncio.to_thread(copy.start, "--drill")
+    assert "drill" in (await asyncio.to_thread(copy.cli, "health"))["degraded"]
     await recorded(copy, f"site-{copy.domain}", until="site-indexed", after=there.position)
     assert "20 MB" in text_of(await ask(http, copy, question("How much disk does the installer need?")))
     job = await create_job(http, copy, 'Append "Kites sink." to index.md')

@@ -7,6 +7,7 @@ import pytest
 from eventstore import Metadata
 from service.commands.organizations import create_organization
 from tests.dashboard.conftest import Answer, ask_page, browser, invite, open_data, post_form, sign_in
+from tests.fakes.live_website import live_website
 from tests.service_process import service_in, write_docs
 
 COOKIE = "__Host-docsmith"
@@ -95,6 +96,18 @@ def test_operator_allows_a_folder_which_stays_allowed(service, operator, tmp_pat
     assert str(docs) in again.get("/operator/settings").text
     assert again.post("/operator/settings/folders/disallow", folder=str(docs)).status == 303
     assert again.post(new, from_="folder", repository=str(docs / "guide"), name="Again").status == 403
+
+
+def test_live_website_is_asked_and_given_no_job(tmp_path):
+    with live_website(tmp_path / "www") as website, service_in(tmp_path / "service") as service:
+        service.environment["DOCSMITH_NETWORK__ALLOW_PRIVATE"] = "true"
+        service.start()
+        operator = Person(service.url, service.cli("login")["link"])
+        sent = {"id": operator.id_of_form("/begin?from=website"), "organization": "Acme", "repository": website}
+        made = begun(operator.post("/begin", from_="website", domain="kites", **sent))
+        for part in ("", "/search", "/report", "/golden", "/access", "/widget", "/project"):
+            page = operator.get(f"/dashboard/{made[1]}/sites/kites{part}")
+            assert (page.status, "Ask it" in page.text, "jobs/new" in page.text) == (200, True, False), part
 
 
 async def test_owner_uses_what_was_allowed_and_allows_nothing(service, operator, tmp_path):

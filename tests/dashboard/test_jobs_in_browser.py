@@ -7,6 +7,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.dashboard.conftest import COOKIE, post_form
+from tests.dashboard.entities import opened_pull_request
 from tests.dashboard.test_jobs import jobs_of
 
 pytestmark = pytest.mark.slow
@@ -59,6 +60,21 @@ def test_form_pressed_twice_is_sent_once(browsing, service, people):
           setTimeout(() => form.requestSubmit());
         }""")
         page.get_by_role("heading", name="Look at the pressed kite").first.wait_for()
+        assert len(sent) == 1
+
+
+def test_merge_pressed_twice_is_sent_once(browsing, service, people):
+    _, address = opened_pull_request(service, 'Append "Kites are pressed twice." to index.md')
+    with browsing.opened("editor") as page:
+        page.goto(address)
+        sent = []
+        page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+        page.evaluate("""() => {
+          const form = document.querySelector("form[action$='/merge']");
+          form.requestSubmit();
+          setTimeout(() => form.requestSubmit());
+        }""")
+        page.get_by_text("so the job opens another one").wait_for()
         assert len(sent) == 1
 
 

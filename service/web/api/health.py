@@ -9,7 +9,7 @@ from msgspec import Struct
 from service.queries.model_failures import find_failing_model
 from service.views.fields import described
 from service.web.api.description.operations import Answer, Routes
-from service.web.http.app_keys import BEHIND, MODEL_NAMES, MODELS, READINESS, REFUSES_REQUESTS, VIEWS
+from service.web.http.app_keys import BEHIND, IS_DRILL, MODEL_NAMES, MODELS, READINESS, REFUSES_REQUESTS, VIEWS
 from service.web.http.problems import RETRY_SECONDS, json_response
 
 READY_EXAMPLE = {
@@ -53,7 +53,8 @@ class Readiness(Struct, frozen=True):
         dict[str, str],
         described(
             "Parts that do less than they should, and why. `assistant`: its model fails, so readers get passages in"
-            " place of answers, until a reply of it works again. The service is ready all the same."
+            " place of answers, until a reply of it works again. `drill`: this is a drill on a restored copy. The"
+            " service is ready all the same."
         ),
     ]
     models: Annotated[dict[str, str], described("The model that each kind of work uses.")]
@@ -90,6 +91,8 @@ async def readyz(request: web.Request) -> web.Response:
     """
     app = request.app
     reasons, degraded = await app[READINESS](), {}
+    if app[IS_DRILL]:
+        degraded["drill"] = "a restored copy is tried with the builtin models, and nothing leaves this machine"
     if (failing := await find_failing_model(app[VIEWS], app[MODELS])) is not None:
         degraded["assistant"] = f"{failing.model} fails since {failing.since}: {failing.code}"
     status: Literal["ready", "not ready"] = "not ready" if reasons else "ready"

@@ -75,6 +75,8 @@ MANUAL_SEARCH: web.AppKey[ManualSearch] = web.AppKey("MANUAL_SEARCH")
 GUARDED_PROJECTS: web.AppKey[GuardedProjects] = web.AppKey("GUARDED_PROJECTS")
 UPLOADS: web.AppKey[Uploads] = web.AppKey("UPLOADS")
 COST_BOUNDS: web.AppKey[Callable[[], CostBounds]] = web.AppKey("COST_BOUNDS")
+IS_DRILL: web.AppKey[bool] = web.AppKey("IS_DRILL")
+"""A restored copy is tried: nothing leaves the machine."""
 MODEL_NAMES: web.AppKey[dict[str, str]] = web.AppKey("MODEL_NAMES")
 """The model of each kind of work, for ``/readyz``."""
 JOB_CHANGES: web.AppKey[Callable[[ProjectView, str], Awaitable[ComparedChanges]]] = web.AppKey("JOB_CHANGES")

@@ -1,4 +1,4 @@
-// The dashboard's own script: buttons that copy or insert a text, and forms that are sent once. All else works without one, or is htmx's.
+// The dashboard's own script: buttons that copy or insert a text. All else works without one, or is htmx's.
 (() => {
   "use strict";
 
@@ -57,34 +57,5 @@
     const button = event.target.closest("button[data-copy], button[data-copy-from], button[data-insert]");
     if (!button) return;
     if (button.dataset.insert) insert(button); else copy(button);
-  });
-
-  // A second press while the first is under way sends nothing. The button is disabled a moment later, since a disabled
-  // one would not send its own value; and enabled again where the browser stays or comes back: a download, "Back".
-  function buttonsOf(form) {
-    return form.querySelectorAll("button:not([type=button])");
-  }
-
-  function free(form) {
-    delete form.dataset.sent;
-    for (const button of buttonsOf(form)) button.disabled = false;
-  }
-
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (event.defaultPrevented || form.method !== "post") return;
-    if ("sent" in form.dataset) {
-      event.preventDefault();
-      return;
-    }
-    form.dataset.sent = "";
-    setTimeout(() => {
-      for (const button of buttonsOf(form)) button.disabled = true;
-      if ("download" in form.dataset) setTimeout(free, 2000, form);
-    });
-  });
-
-  addEventListener("pageshow", (event) => {
-    if (event.persisted) document.querySelectorAll("form[data-sent]").forEach(free);
   });
 })();

@@ -24,6 +24,7 @@ from service.runtime.zip_files import MAX_ARCHIVE_BYTES
 from service.views.projects import ContextView, ProjectView
 from service.web.api.organization.sites import site_of
 from service.web.dashboard.documentation.choices import Kind, offered
+from service.web.dashboard.documentation.site_page import site_page
 from service.web.dashboard.documentation.unread import READ, unread_files
 from service.web.dashboard.page import dashboard_page, see_other
 from service.web.http.access.people import PEOPLE_DIRECTORY, Member, SignedIn, member, metadata, operator, settle
@@ -351,13 +352,12 @@ async def _settings_page(
         "reviewers": ", ".join(project.reviewers),
         "site_url": project.site_url,
     }
-    return dashboard_page(
+    return await site_page(
         request,
         viewer,
         "documentation/project.html",
+        site,
         status=status_of(error) if error is not None else 200,
-        site=site.view,
-        project=project,
         values={name: (values or {}).get(name, value) for name, value in now.items()},
         contexts=_context_rows(project, values),
         is_upload=project.repository.startswith(UPLOAD),

@@ -10,7 +10,6 @@ from service.domain.errors import NotFound, ServiceError, Unavailable
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 from service.ports.search_index import Section
 from service.queries.evaluation import parse_questions
-from service.queries.projects import get_project
 from service.queries.sites import Site
 from service.retrieval.search.explained import explained
 from service.retrieval.site.layout import GENERATORS
@@ -22,10 +21,10 @@ from service.web.api.organization.site_checks import (
     explained_search,
 )
 from service.web.api.organization.sites import site_of
+from service.web.dashboard.documentation.site_page import site_page
 from service.web.dashboard.documentation.sites import SITE
-from service.web.dashboard.page import dashboard_page
 from service.web.http.access.people import Member, member
-from service.web.http.app_keys import SITE_REPORTS, VIEWS
+from service.web.http.app_keys import SITE_REPORTS
 from service.web.http.forms import read_form
 from service.web.http.problems import status_of
 
@@ -62,15 +61,13 @@ async def show_report(request: web.Request) -> web.Response:
     except Unavailable as error:
         problem = str(error)
     only = request.query.get("only", "")
-    project = await get_project(request.app[VIEWS], site.view.project_id)
-    return dashboard_page(
+    return await site_page(
         request,
         viewer,
         "documentation/site_report.html",
-        site=site.view,
+        site,
         report=report,
         generators=GENERATORS,
-        can_be_changed=project is not None and project.code_host != "website",
         problem=problem,
         kinds=KINDS,
         only=only if only in KINDS else "",
@@ -101,11 +98,11 @@ async def show_search(request: web.Request) -> web.Response:
             results = [
                 Result(section, explained(section.explanation)) for section in found.sections if section.explanation
             ]
-    return dashboard_page(
+    return await site_page(
         request,
         viewer,
         "documentation/site_search.html",
-        site=site.view,
+        site,
         query=query,
         language=language,
         results=results,
@@ -116,7 +113,7 @@ async def show_search(request: web.Request) -> web.Response:
 @routes.get(SITE + "/golden")
 async def show_golden(request: web.Request) -> web.Response:
     viewer = await member(request, "editor")
-    return _golden_page(request, viewer, await site_of(request, viewer.organization_id))
+    return await _golden_page(request, viewer, await site_of(request, viewer.organization_id))
 
 
 @routes.post(SITE + "/golden")
@@ -128,11 +125,11 @@ async def run_golden(request: web.Request) -> web.Response:
         questions = await asyncio.to_thread(parse_questions, text, "The text", most=MAX_GOLDEN)
         evaluation = await evaluated(request, site.view, questions)
     except ServiceError as error:
-        return _golden_page(request, viewer, site, text, error=error)
-    return _golden_page(request, viewer, site, text, evaluation=evaluation)
+        return await _golden_page(request, viewer, site, text, error=error)
+    return await _golden_page(request, viewer, site, text, evaluation=evaluation)
 
 
-def _golden_page(
+async def _golden_page(
     request: web.Request,
     viewer: Member,
     site: Site,
@@ -141,12 +138,12 @@ def _golden_page(
     evaluation: object = None,
     error: ServiceError | None = None,
 ) -> web.Response:
-    return dashboard_page(
+    return await site_page(
         request,
         viewer,
         "documentation/site_golden.html",
+        site,
         status=status_of(error) if error is not None else 200,
-        site=site.view,
         text=text,
         evaluation=evaluation,
         problem=str(error) if error is not None else "",

@@ -11,13 +11,13 @@ from service.domain.access.callers import completed_origins
 from service.domain.errors import ServiceError
 from service.domain.sites import ChangeSiteAccess
 from service.queries.payments import payer, payment_of, settings_to_paste
-from service.queries.projects import get_project
 from service.queries.read_models import wait_for_head
 from service.queries.sites import Site, list_sites_of
 from service.runtime.system import now
 from service.streams import SITES
 from service.web.api.organization.sites import open_or_close, site_of
 from service.web.dashboard.documentation.choices import offered
+from service.web.dashboard.documentation.site_page import site_page
 from service.web.dashboard.page import Live, dashboard_page, live, root_of_page, see_other
 from service.web.http.access.people import Member, member, metadata
 from service.web.http.app_keys import COST_BOUNDS, GUARDED_PROJECTS, INDEXING, MODELS, STORE, VIEWS
@@ -56,14 +56,12 @@ async def show_sites(request: web.Request) -> web.Response:
 async def show_site(request: web.Request) -> web.Response:
     viewer = await member(request)
     site = await site_of(request, viewer.organization_id)
-    project = await get_project(request.app[VIEWS], site.view.project_id)
     state = await _state(request, site)
-    return dashboard_page(
+    return await site_page(
         request,
         viewer,
         "documentation/site.html",
-        project=project,
-        site=state["site"],
+        site,
         indexing=state["indexing"],
         is_busy=state["is_busy"],
     )
@@ -143,12 +141,12 @@ async def _access_page(
 ) -> web.Response:
     payment = await payment_of(request.app[MODELS], request.app[COST_BOUNDS]())
     now_ = {"public": "true" if site.view.public else "", "origins": "\n".join(site.view.origins)}
-    return dashboard_page(
+    return await site_page(
         request,
         viewer,
         "documentation/site_access.html",
+        site,
         status=status_of(error) if error is not None else 200,
-        site=site.view,
         payment=payment,
         payer=payer(payment),
         needed=settings_to_paste(payment),

@@ -13,8 +13,9 @@ from service.domain.widget import FORMS, MAX_SUGGESTIONS, WidgetChange
 from service.queries.sites import Site
 from service.views.sites import WidgetView
 from service.web.api.organization.sites import save_widget, site_of
+from service.web.dashboard.documentation.site_page import site_page
 from service.web.dashboard.documentation.sites import SITE
-from service.web.dashboard.page import dashboard_page, see_other
+from service.web.dashboard.page import see_other
 from service.web.http.access.hosts import service_address
 from service.web.http.access.people import Member, member
 from service.web.http.forms import read_form
@@ -79,12 +80,12 @@ async def _widget_page(
 ) -> web.Response:
     view, base = site.view, service_address(request)
     key = "" if view.public else KEY
-    return dashboard_page(
+    return await site_page(
         request,
         viewer,
         "documentation/site_widget.html",
+        site,
         status=status_of(error) if error is not None else 200,
-        site=view,
         tags=tags_of(base, view.domain, key),
         pinned=await _pinned_tag(base, view.domain, key),
         policy=f"script-src 'self' {base}; connect-src 'self' {base}",

@@ -112,7 +112,7 @@ _HEADING_ATTRIBUTES = re.compile(r"(?<=\S)[ \t]++" + _ATTRIBUTES)
 """Attributes that goldmark gives to the block above, on a line of their own, or to a heading."""
 
 
-_KRAMDOWN = re.compile(r"(?P<code>`[^`\n]{1,2000}`)|[ \t]*\{::?[^{}\n]{1,300}\}")
+_KRAMDOWN = re.compile(r"(?P<code>`[^`\n]{1,2000}`)|(?:(?<![ \t])[ \t]++)?\{::?[^{}\n]{1,300}\}")
 _KRAMDOWN_ID = re.compile(r"\{:[^{}\n]{0,300}?#([\w:.-]{1,100})[^{}\n]{0,300}\}")
 
 

@@ -45,6 +45,7 @@ BUILT: dict[str, list[str]] = {
     "service.retrieval.search.analysis.stems _by_rules": [r"(?<=...)(?:tions|ing)\Z", r"\A(?:un|re)(?=...)"],
     "service.retrieval.search.analysis.writing_systems _phrases": ["为什么|怎么|吗"],
     "service.retrieval.search.questions.named has_sign": [r"(?<![^\w\s(`'\"])==(?![^\w\s)`'\"])"],
+    "service.retrieval.site.link_rules redirected": [r"/old/(?P<slug>.*)", r"/(?P<a>[^/]+)/x/(?P<rest>.*)"],
     "service.retrieval.site.generators.sphinx.configuration sphinx": [r"^extensions\s*="],
     "service.retrieval.site.generators.vitepress.rewrites _expression": [
         r"packages(?:/([^/#?]+?))/src(?:/([^#?]+?))?/?"

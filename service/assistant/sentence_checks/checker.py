@@ -203,13 +203,28 @@ def _has_many_capitals(text: str) -> bool:
     return len(words) >= 5 and capitals > 0.4 * len(words)
 
 
-_CODE_OR_ENTITY = re.compile(r"(?P<code>(?P<fence>`+).*?(?P=fence))|&(?:lt|amp);", re.DOTALL)
+_FENCE = re.compile(r"(`++)")
+_ENTITY = re.compile(r"&(?:lt|amp);")
+
+
+def _without_entities(text: str) -> str:
+    """Return a short text with characters in place of the entities that are not in code."""
+    pieces, fence = _FENCE.split(text), ""
+    for number, piece in enumerate(pieces):
+        if piece.startswith("`"):
+            if fence == piece:
+                fence = ""
+            elif not fence and piece in pieces[number + 1 :]:
+                fence = piece
+        elif not fence:
+            pieces[number] = _ENTITY.sub(lambda found: unescape(found[0]), piece)
+    return "".join(pieces)
 
 
 def _shown(unit: Unit) -> str:
     """Return the beginning of a sentence as readers see it: a page that shows it as text escapes it by itself."""
     text = unit.text[: 4 * MAX_SHOWN]
     if unit.kind != "code":
-        text = _CODE_OR_ENTITY.sub(lambda found: found["code"] or unescape(found[0]), text)
+        text = _without_entities(text)
     words = " ".join(_CITED.sub("", text).lstrip("> ").split())
     return words if len(words) <= MAX_SHOWN else words[: MAX_SHOWN - 1].rstrip() + "…"

@@ -10,13 +10,20 @@ import re
 OPEN, CLOSE = "\ue0f0", "\ue0f1"
 MAX_EXPRESSION = 20_000
 """Characters of an expression, or of what a page exports; one that is longer is read as it is."""
+MAX_UNCLOSED = 20
+"""Braces of one page without an end. Behind them the page is read as it is: each costs a look at a whole expression."""
+_CODE_CHARACTERS = 2_000
+"""Between the marks of code within a line."""
 _SIGNS = re.compile(r"[\\'\"`/]")
 _OUTSIDE = re.compile(
-    r"^[ \t>]*(?P<fence>`{3,}|~{3,})|(?P<code>`+)|\\[\s\S]|(?P<open>\{)|^(?P<esm>export|import)\s", re.MULTILINE
+    r"^[ \t>]*+(?P<fence>`{3,}+|~{3,}+)|(?P<code>`++)|\\[\s\S]|(?P<open>\{)|^(?P<esm>export|import)\s", re.MULTILINE
 )
+_FENCE_END = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)[ \t]*+$", re.MULTILINE)
+_CODE_END = re.compile(r"`++")
+# A quote without an end is a character of a text: what is escaped behind it is passed over, so that it begins nothing.
 _INSIDE = re.compile(
-    r"'(?:[^'\\\n]|\\.){0,5000}'|\"(?:[^\"\\\n]|\\.){0,5000}\"|`(?:[^`\\]|\\[\s\S]){0,10000}`"
-    r"|/\*[\s\S]{0,10000}?\*/|(?<![:\w/])//[^\n]{0,1000}|(?P<open>[{(\[])|(?P<close>[})\]])|(?P<end>\n[ \t]*\n)"
+    r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\"|`(?:[^`\\]|\\[\s\S])*+`|\\[\s\S]"
+    r"|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|(?<![:\w/])//[^\n]*+|(?P<open>[{(\[])|(?P<close>[})\]])|(?P<end>\n[ \t]*+\n)"
 )
 _HIDE = str.maketrans("{}", OPEN + CLOSE)
 
@@ -26,13 +33,16 @@ def hidden_braces(text: str) -> str:
     if "{" not in text or _SIGNS.search(text) is None:
         return text
     parts: list[str] = []
-    done = at = 0
-    while (found := _OUTSIDE.search(text, at)) is not None:
+    done = at = unclosed = 0
+    while (found := _OUTSIDE.search(text, at)) is not None and unclosed < MAX_UNCLOSED:
         at = found.end()
-        if found["fence"] is not None or found["code"] is not None:
-            at = _after_code(text, found)
+        if found["fence"] is not None:
+            at = _after_fence(text, at, found["fence"])
+        elif found["code"] is not None:
+            at = _after_code(text, at, len(found["code"]))
         elif found["open"] is not None or found["esm"] is not None:
             spans, end = _of_expression(text, at, is_esm=found["esm"] is not None)
+            unclosed += end == at
             for start, after in spans:
                 parts += [text[done:start], text[start:after].translate(_HIDE)]
                 done = after
@@ -50,15 +60,16 @@ def shown_braces(text: str) -> str:
     return text.replace(f"\\{OPEN}", "{").replace(f"\\{CLOSE}", "}").replace(OPEN, "{").replace(CLOSE, "}")
 
 
-def _after_code(text: str, found: re.Match[str]) -> int:
-    if found["fence"] is not None:
-        mark = found["fence"]
-        closing = re.compile(rf"^[ \t>]*{re.escape(mark[0])}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
-        end = closing.search(text, found.end())
-        return len(text) if end is None else end.end()
-    run = re.compile(rf"(?<!`){found['code']}(?!`)")
-    end = run.search(text, found.end(), found.end() + 2_000)
-    return found.end() if end is None else end.end()
+def _after_fence(text: str, start: int, mark: str) -> int:
+    closing = (end for end in _FENCE_END.finditer(text, start) if end[1].startswith(mark))
+    end = next(closing, None)
+    return len(text) if end is None else end.end()
+
+
+def _after_code(text: str, start: int, length: int) -> int:
+    """Return the end of code within a line, or its start where nothing ends it."""
+    runs = _CODE_END.finditer(text, start, start + _CODE_CHARACTERS)
+    return next((run.end() for run in runs if run.end() - run.start() == length), start)
 
 
 def _of_expression(text: str, start: int, *, is_esm: bool) -> tuple[list[tuple[int, int]], int]:

@@ -121,7 +121,7 @@ _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 _HEADING_ID = re.compile(
     r"(?:\{:?(?:[^{}#\n]{0,200}?\s)?(?:#([^\s{}]++)|id=[\"']?([^\s\"'{}]++))[^{}]*\}|\[#([\w-]+)\]|\{/\*\s*#([\w-]+)\s*\*/\})\s*$"
 )
-_HEADING_LINK = re.compile(r"\s*<a\s[^<>]{0,300}\bid=\"([^\"]{1,200})\"[^<>]{0,300}>\s*</a>\s*$")
+_HEADING_LINK = re.compile(r"(?:(?<!\s)\s++)?<a\s[^<>]{0,300}\bid=\"([^\"]{1,200})\"[^<>]{0,300}>\s*+</a>\s*+$")
 """GitBook's own anchor of a heading."""
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>")
 _HEADING_CLASS = re.compile(r"(?:(?<![ \t])[ \t]++)?\{[.][^{}\n]{1,200}\}[ \t]*$")

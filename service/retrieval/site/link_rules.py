@@ -47,7 +47,9 @@ class LinkRules(Struct, frozen=True, omit_defaults=True):
     programs: frozenset[str] = frozenset()
     """Addresses of pages that programs make."""
     patterns: tuple[tuple[str, str], ...] = ()
-    """Redirects of all addresses that fit: ``:name`` is one part, ``:name*`` and ``*`` all that follows."""
+    """Redirects of all addresses that fit: ``:name`` is one part, ``:name*`` and ``*`` all that follows. Those with two
+    of the last, or with two parameters in one part, fit nothing: no generator has them, and they take long to try.
+    """
     labels: Mapping[str, str] = {}
     """Names that pages give to places in them, which links of others may have instead of addresses: in lower case, with
     the page.
@@ -59,12 +61,15 @@ class LinkRules(Struct, frozen=True, omit_defaults=True):
 
 UNKNOWN = LinkRules()
 MAX_PATTERNS = 200
+_UNUSUAL = re.compile(r"\*[^*]*+\*|:\w++[^/:]*+:")
 _PARAMETER = re.compile(r":([A-Za-z]\w{0,50})\*?|\*")
 
 
 def redirected(address: str, rules: LinkRules) -> str | None:
     """Return where a pattern of redirects leads an address; None where none fits."""
     for source, destination in rules.patterns[:MAX_PATTERNS]:
+        if _UNUSUAL.search(source):
+            continue
         found = re.fullmatch(_PARAMETER.sub(_as_group, re.escape(source).replace("\\*", "*")), address)
         if found is not None:
             parts = _PARAMETER.split(destination)  # texts, and between them the names of parameters

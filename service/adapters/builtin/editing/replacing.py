@@ -27,7 +27,7 @@ MAX_READ_WHOLE = 200
 MAX_WORDS = 10
 """Words with the text in them that are named."""
 _PART = "a part of a word"
-_LETTERS = r"[A-Za-z0-9_\u00b5-\u024f\u0370-\u052f]"
+_LETTER = re.compile(r"[A-Za-z0-9_\u00b5-\u024f\u0370-\u052f]")
 """Letters of scripts that have blanks between words."""
 _WEB = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'`)\]}]{1,2000}")
 _IS_PATH = re.compile(r"[/.]")
@@ -156,9 +156,9 @@ def _restored(asked: Replace, page: str, lines: Sequence[str]) -> list[Restored]
 def _with_parts(old: str, text: str, pieces: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
     """Return the pieces, with the words of which the text is only a part; of those that meet, the first one."""
     words = [
-        (match.start(), match[0], f"{_PART}{match[0]}")
-        for match in re.finditer(rf"{_LETTERS}*{re.escape(old)}{_LETTERS}*", text)
-        if match[0] != old and (old[0].isalnum() or old[-1].isalnum())
+        (at, word, f"{_PART}{word}")
+        for at, word in _words_around(old, text)
+        if word != old and (old[0].isalnum() or old[-1].isalnum())
     ]
     found: list[tuple[int, str, str]] = []
     end = -1
@@ -167,6 +167,19 @@ def _with_parts(old: str, text: str, pieces: Sequence[tuple[int, str, str]]) -> 
             found.append((at, piece, name))
             end = at + len(piece)
     return found
+
+
+def _words_around(old: str, text: str) -> Iterable[tuple[int, str]]:
+    """Yield where the text is in words, from the first letter to the last: each word once, in linear time."""
+    end = 0
+    while (at := text.find(old, end)) >= 0:
+        start = at
+        while start > end and _LETTER.match(text[start - 1]):
+            start -= 1
+        end = at + len(old)
+        while _LETTER.match(text[end : end + 1]):
+            end += 1
+        yield start, text[start:end]
 
 
 def _files_shown(page: str, text: str) -> Iterable[tuple[int, str, str]]:

@@ -23,12 +23,12 @@ _DATA = (".json", ".yml", ".yaml", ".toml")
 _SUFFIXES = (*_DATA, ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".astro", "_redirects")
 _LOCKED = re.compile(r"(?:^|/)(?:package(?:-lock)?|composer|tsconfig|pnpm-lock|yarn)\b[^/]*$|lock\.\w+$|\.min\.")
 _TOKEN = re.compile(
-    r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,300})(?P=quote)|(?:(?<=[:\s=-])|^)(?P<bare>/?[\w.@%~-]+(?:/[\w.@%~()-]+)*/?)(?=\s|,|$)",
+    r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,300})(?P=quote)|(?:(?<=[:\s=])|^)(?P<bare>/?+[\w.@%~-]++(?:/[\w.@%~()-]++)*+/?+)(?=\s|,|$)",
     re.MULTILINE,
 )
-_IS_SOURCE = re.compile(r"(?:source|from|fromPath|old)[\"']?\s*[:=]\s*\[?\s*$")
-_IS_WORDS = re.compile(r"(?:title|description|icon|label|name)[\"']?\s*:\s*$")
-_IS_OWN = re.compile(r"(?:permalink|slug|url|id|alias(?:es)?|redirect_from|canonical\w*)\s*[:=]\s*$|^\s*-\s*$")
+_IS_SOURCE = re.compile(r"(?:source|from|fromPath|old)[\"']?\s*+[:=]\s*+(?:\[\s*+)?$")
+_IS_WORDS = re.compile(r"(?:title|description|icon|label|name)[\"']?\s*+:\s*+$")
+_IS_OWN = re.compile(r"(?:permalink|slug|url|id|alias(?:es)?|redirect_from|canonical\w*+)\s*+[:=]\s*+$|^\s*+-\s*+$")
 """Text before an address that leads elsewhere, or in front matter before one of the page itself."""
 _LIST = re.compile(r"(?:^|/)_?meta\.(?:json|[jt]sx?)$|(?:^|/)_toc\.ya?ml$")
 """Files that name the pages of their folder (nextra.site/docs/file-conventions/meta-file,

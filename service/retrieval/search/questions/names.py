@@ -23,7 +23,7 @@ _CODE = re.compile(
     r"|(?<![\w.@/-])(?P<word>[A-Za-z_]\w{1,60})(?P<call>\([^()\s]{0,40}\))?(?![\w@/.-]*[@/])"
     r"|(?<![\w-])(?P<code>[A-Z]{1,6}-?\d{2,8})(?![\w-])"
 )
-_NAME = re.compile(r"\w+_\w+|[a-z0-9]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{1,6}-?\d{2,8}")
+_NAME = re.compile(r"\w[^\W_]*+_\w++|[a-z0-9]++[A-Z]\w*+|[A-Z][a-z]++[A-Z]\w*+|[A-Z]{1,6}-?\d{2,8}")
 """A word that is written as names in code are."""
 _SEPARATOR = re.compile(r"\.|::|->|[\s/=:,;()\[\]{}\"']+")
 _CAPITAL = re.compile(r"(?<=[\w,)`'\"] )(?P<name>[A-Z][\w]{2,40})(?!\w|[.:/@-]\w)")

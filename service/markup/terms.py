@@ -160,6 +160,11 @@ def is_written_as_code(name: str) -> bool:
     return " " not in name and _CODE.search(name) is not None
 
 
+def is_name(name: str) -> bool:
+    """Return whether a heading is likely a name in code: it is spelled as such, or one word without capitals."""
+    return is_written_as_code(name) or (" " not in name and name == name.lower())
+
+
 def mention(name: str, text: str, folded: str) -> int | None:
     """Return how near the nearest spelling of a name in code is that a text has; None for one that it has not.
 

@@ -11,7 +11,7 @@ from enum import Enum
 
 from service.adapters.builtin.choosing import Quote
 from service.adapters.builtin.wanted import Wanted
-from service.adapters.builtin.weighing import MENTIONED, NEAR_PIECES, exactness
+from service.adapters.builtin.weighing import NEAR_PIECES, PROSE, exactness
 
 LEAST_NEAR = 0.1
 """The part of the question's weight in one place; with less, nothing is near."""
@@ -44,7 +44,7 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
     if asked.names:
         is_nothing = near < NAME_NEAR or not all(map(_is_plain_word, asked.names))
         return Verdict.NOT_DOCUMENTED if is_nothing else Verdict.UNSURE
-    if best.explains > MENTIONED:
+    if best.explains >= PROSE:
         return Verdict.ANSWERED
     if near < LEAST_NEAR:
         return Verdict.NOT_DOCUMENTED

@@ -20,6 +20,7 @@ from service.markup.terms import (
     SAME,
     SAME_KEY,
     SAME_LETTERS,
+    is_name,
     is_written_as_code,
     mention,
     names_asked,
@@ -51,6 +52,8 @@ _TERM = re.compile(
 
 SPELLED = {SAME: 1.0, SAME_LETTERS: 0.9, SAME_KEY: 0.6}
 """How surely a heading, a row or an item is that of a term, by the nearness of their spellings."""
+PROSE = 0.5
+"""The part that is left where the name is no name in code: a heading of plain words is often on many pages."""
 MENTIONED = 0.4
 """The same part for the text of a section that has a name in code."""
 OF_THE_TERM = 5.0
@@ -74,7 +77,7 @@ class Weights(Struct, frozen=True):
     definition: float = 2.0
     value: float = 0.7
     short: float = 0.25
-    term: float = 4.0
+    term: float = 8.0
 
 
 WEIGHTS = Weights()
@@ -135,8 +138,16 @@ def _explains(one: Apart, names: Sequence[str]) -> float:
 
 
 def _spelled(text: str, names: Sequence[str]) -> float:
-    near = [nearness(name, one) for name in names_in(text) for one in names if term_key(name) == term_key(one)]
-    return SPELLED[min(near)] if near else 0.0
+    """Return how surely a text is a spelling of one of the names, 0 .. 1."""
+    return max(
+        (
+            SPELLED[nearness(name, one)] * (1.0 if is_name(name) else PROSE)
+            for name in names_in(text)
+            for one in names
+            if term_key(name) == term_key(one)
+        ),
+        default=0.0,
+    )
 
 
 class _Share(Struct, frozen=True):

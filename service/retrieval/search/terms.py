@@ -12,7 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from service.markup.terms import SAME, SAME_KEY, is_written_as_code, mention, names_asked, names_in, nearness, term_key
+from service.markup.terms import (
+    SAME,
+    SAME_KEY,
+    is_name,
+    is_written_as_code,
+    mention,
+    names_asked,
+    names_in,
+    nearness,
+    term_key,
+)
 from service.retrieval.readers.entries import Entry
 from service.retrieval.search.words import PAGE_SHIFT, Hit
 
@@ -71,7 +81,7 @@ def _is_name(name: str, asked: str, near: int, kind: int, *, is_code: bool, is_b
         return is_code and kind == HEADING
     if is_code or is_written_as_code(name):
         return True
-    return " " not in name and name == name.lower() and (kind != ENTRY or (is_bare and near == SAME))
+    return is_name(name) and (kind != ENTRY or (is_bare and near == SAME))
 
 
 def mentioned(written: Iterable[str], text: str) -> Spelling | None:

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 from service.adapters.builtin.answer import BuiltinAnswer
 from service.adapters.models.configured import ConfiguredModels, ModelSettings
 from service.adapters.models.library import load
+from service.adapters.models.providers import PROVIDERS as PROVIDERS_TO_ADD
 from service.runtime.settings.settings_file import load_settings
 
 PAGE = Path(__file__).parent.parent / "service" / "manual" / "models.md"
@@ -21,7 +22,11 @@ PROVIDERS = {
     "Ollama": ["ollama_chat"],
     "vLLM": ["hosted_vllm"],
     "LM Studio and llama.cpp": ["lm_studio", "openai"],
-    "Mistral, Groq, DeepSeek": ["mistral", "groq", "deepseek"],
+    "Another server, by address": ["openai"],
+    "Mistral": ["mistral"],
+    "Groq": ["groq"],
+    "DeepSeek": ["deepseek"],
+    "xAI": ["xai"],
     "Amazon Bedrock": ["bedrock"],
 }
 OTHERS = ("How the lines work", "For a public site")
@@ -75,3 +80,18 @@ async def test_lines_for_a_provider_set_its_models_up(section, tmp_path):
     for alias in settings.models:
         assert (await chosen.for_agent(alias).price() is None) == (section in UNPRICED)
     await chosen.close()
+
+
+PARAGRAPHS = {
+    "llama-cpp": "LM Studio and llama.cpp", "lm-studio": "LM Studio and llama.cpp",
+    "other": "Another server, by address",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", PROVIDERS_TO_ADD, ids=lambda one: one.id)
+async def test_each_provider_to_add_has_a_paragraph_and_is_known(provider):
+    assert PARAGRAPHS.get(provider.id, provider.title) in sections()
+    library = await load()
+    model = f"{provider.prefix}{provider.example}"
+    known = library.module.get_llm_provider(model=model, api_base=provider.address or None)[1]
+    assert f"{known}/" == provider.prefix

@@ -29,13 +29,13 @@ class ModelFailing(Struct, frozen=True):
         return _ADVICE.get(self.code, _OTHER)[1]
 
 
-_MODEL = 'Set model in its [models] section, or model = "builtin" in [assistant].'
+_MODEL = "Choose or add another on the page Models, or set model in its [models] section."
 _AWAY = "Look at the provider's status and at api_base in its [models] section; fallback there names another model."
 _OTHER = ("The call fails.", _MODEL)
 _ADVICE = {
     "model_key_refused": (
         "The provider refuses the key, or there is none.",
-        "Set the variable that api_key_env in its [models] section names, and start the service again.",
+        "Enter another key on the page Models, or set the variable of its api_key_env and start the service again.",
     ),
     "quota_used_up": (
         "The account at the provider has no credit left.",

@@ -60,7 +60,7 @@ that signs you in to the dashboard:
   {program} login --data {data}"""
 BUILTIN_NOTE = """\
 The builtin models need no key: they quote the documentation and carry out simple instructions. For a language model,
-set its key (ANTHROPIC_API_KEY, for one) and run this again.
+set its key (ANTHROPIC_API_KEY, for one) and run this again, or add one: docsmith model add NAME
 """
 
 T = TypeVar("T")

@@ -44,7 +44,7 @@ async def _look(request: web.Request) -> Shown:
         for one in profiles.models
         if one.profile.name not in known
     ]
-    return Shown([*views, *arriving], dict(request.app[MODEL_NAMES]), waiting)
+    return Shown([*views, *arriving], request.app[MODEL_NAMES].copy(), waiting)
 
 
 @routes.get("/operator/models")

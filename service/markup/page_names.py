@@ -29,6 +29,7 @@ MAX_NAMES = 5_000
 
 class PageName(Struct, frozen=True, gc=False):
     target: str
+    """As written: with its anchor, and with the end of the tag where that stands between both."""
     start: int
     form: Form
 
@@ -36,11 +37,13 @@ class PageName(Struct, frozen=True, gc=False):
 _HUGO = re.compile(
     r"\{\{[<%]\s*+(?:rel)?ref\s++(?:(?:path\s*=\s*)?(?:\"([^\"\n]{1,500})\"|`([^`\n]{1,500})`)|([^\s\"`{}<>%]{1,500}))"
 )
-_LIQUID = re.compile(r"\{%-?\s*+link\s++([^%\n{}]{1,500}?)\s*-?%\}")
-_POST = re.compile(r"\{%-?\s*+post_url\s++([^%\n{}]{1,500}?)\s*-?%\}")
+_TAG_NAME = r"([^%\n{}]{1,500}?(?:(?=\s*-?%\}(?!#))|\s*-?%\}#[^\s()<>\"']{1,200}))"
+"""The argument of a tag, with the end of the tag and the anchor behind it where there is one."""
+_LIQUID = re.compile(rf"\{{%-?\s*+link\s++{_TAG_NAME}")
+_POST = re.compile(rf"\{{%-?\s*+post_url\s++{_TAG_NAME}")
 _BASED = re.compile(
-    r"\{\{-?\s*+[\"'](/[^\"'\n{}#?]{0,500})[^\"'\n{}]{0,100}[\"']\s*\|\s*(?:relative_url|absolute_url|prepend:)"
-    r"|\{\{-?\s*+site\.baseurl\s*-?\}\}(/[^\s()<>{}\"'#?]{0,500})"
+    r"\{\{-?\s*+[\"'](/[^\"'\n{}]{0,600})[\"']\s*\|\s*(?:relative_url|absolute_url|prepend:)"
+    r"|\{\{-?\s*+site\.baseurl\s*-?\}\}(/[^\s()<>{}\"']{0,500})"
 )
 _RAW = re.compile(r"\{%-?\s*+raw\s*+-?%\}.{0,20000}?\{%-?\s*+endraw\s*+-?%\}", re.DOTALL)
 _CONTENT = re.compile(r"\{%-?\s*+content-ref\s++url=\"([^\"\n]{1,500})\"")

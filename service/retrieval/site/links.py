@@ -34,6 +34,8 @@ class LinkAnswer(Struct, frozen=True, gc=False):
     """The proof that it is broken, or why it is not known: a sentence without its full stop."""
     meant: str | None = None
     """The page that a broken link names by rules that are not the site's."""
+    readings: tuple[str | None, str | None] = (None, None)
+    """Where a relative link is sound and its rule is not known: the pages that it means as a file and as an address."""
 
 
 SOUND = LinkAnswer("sound")
@@ -56,7 +58,7 @@ def link_answer(from_path: str, href: str, site: Site) -> LinkAnswer:
         return LinkAnswer("sound", from_path if from_path in site.pages else None)
     page = _page(from_path, target, site) or labelled(target, site)
     if page is not None:
-        return LinkAnswer("sound", page)
+        return LinkAnswer("sound", page, readings=_readings(from_path, target, site))
     if target == "/":
         return SOUND  # the front page may be made by the theme
     return _without_page(from_path, target, site)
@@ -84,11 +86,13 @@ def loosely_meant(from_path: str, target: str, site: Site) -> str | None:
 
 def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Layout) -> LinkAnswer:
     """Return the page or file that a name on a page means, by the rules of its form. ``target`` has no anchor."""
+    if form in ("liquid", "post"):
+        target = target.rstrip("}%- ")
     match form:
         case "link":
             return link_answer(from_path, target, site)
         case "based":
-            return link_answer(from_path, site.rules.base + target, site)
+            return link_answer(from_path, site.rules.base + target.partition("?")[0], site)
         case "hugo":
             return _named_in_hugo(from_path, target, site, layout)
         case "label":
@@ -154,12 +158,12 @@ def _named_in_hugo(from_path: str, target: str, site: Site, layout: Layout) -> L
     if not target:
         return LinkAnswer("sound", from_path)
     by_path = layout.content_paths
-    bare = re.sub(r"(?i)(?:/(?:_?index))?(?:\.[a-z]{2})?\.(?:md|markdown|html)$|/$", "", target)
+    bare = re.sub(r"(?i)(?:(?:^|/)_?index)?(?:\.[a-z]{2})?\.(?:md|markdown|html)$|/$", "", target)
     folder = "/" + "/".join((*own.folders, own.name) if own.is_bundle else own.folders)
     absolute = normpath(f"/{bare.strip('/')}").lower()
-    names = [absolute] if bare.startswith("/") else [normpath(f"{folder}/{bare}").lower(), absolute]
+    names = [absolute] if target.startswith("/") else [normpath(f"{folder}/{bare}").lower(), absolute]
     found = next((path for name in names if (path := by_path.get((own.language, name))) is not None), None)
-    if found is None and "/" not in bare.strip("/"):
+    if found is None and "/" not in bare.rstrip("/"):
         alike = {path for (language, name), path in by_path.items()
                  if language == own.language and name.rpartition("/")[2] == bare.strip("/").lower()}  # fmt: skip
         if len(alike) > 1:
@@ -181,7 +185,7 @@ def _page(from_path: str, target: str, site: Site) -> str | None:
         return (
             _first_page(_as_files(from_path, target, site), site)
             or _first_page(_in_original(from_path, target, site), site)
-            or _alike(target, _at_urls(_as_urls(from_path, target, site), site))
+            or _alike(from_path, target, _at_urls(_beside(from_path, target, site), site), site)
         )
     if target.startswith("/"):
         found = _at_urls(_from_root(target, site), site) or _by_fallback(target, site)
@@ -190,8 +194,9 @@ def _page(from_path: str, target: str, site: Site) -> str | None:
         if found is None and not rules.has_all_addresses and not rules.base:
             found = _first_page(_as_files(from_path, target, site), site)
         return found
-    found = None
-    if rules.relative != "address" or from_path not in site.pages:
+    by_file, by_address = _readings(from_path, target, site)
+    found = by_file or by_address
+    if found is None and (rules.relative != "address" or from_path not in site.pages):
         found = _first_page(_as_files(from_path, target, site), site)
     if found is None and rules.relative != "file":
         found = _at_urls(_as_urls(from_path, target, site), site)
@@ -199,6 +204,14 @@ def _page(from_path: str, target: str, site: Site) -> str | None:
         addresses = _as_urls(from_path, target, site)
         found = next((page for each in addresses if (page := _by_fallback(each, site)) is not None), None)
     return found
+
+
+def _readings(from_path: str, target: str, site: Site) -> tuple[str | None, str | None]:
+    """Return the pages that a relative link means as a file and as an address, where it may be either."""
+    if site.rules.relative or target.startswith("/") or _names_file(target):
+        return None, None
+    by_file = _first_page(_as_files(from_path, target, site), site)
+    return by_file, _at_urls(_as_urls(from_path, target, site), site)
 
 
 def _names_file(target: str) -> bool:
@@ -210,14 +223,19 @@ def _first_page(candidates: Iterable[str], site: Site) -> str | None:
     return next((path for path in candidates if path in site.pages), None)
 
 
-def _alike(target: str, page: str | None) -> str | None:
-    """Return the page that is at the address of a target with a suffix, where its file has that name in other letters
-    or with another suffix: not one that has the address by its front matter.
+def _alike(from_path: str, target: str, page: str | None, site: Site) -> str | None:
+    """Return the page that is at the address of a target with a suffix, where its file has that name in other letters,
+    with another suffix, or as the page of a folder: not one that has the address by its front matter.
     """
     if page is None:
         return None
-    name, own = (without_suffix(one).rpartition("/")[2].casefold() for one in (target, page))
-    return page if own in (name, *INDEX_NAMES) or name in INDEX_NAMES else None
+    own = _as_folder(page)
+    return page if any(_as_folder(path) == own for path in _exact(from_path, target, site)) else None
+
+
+def _as_folder(path: str) -> str:
+    """Return the path of a page without its suffix, in lower case; that of its folder for the page of a folder."""
+    return _INDEX_TAIL.sub("", without_suffix(path)).casefold()
 
 
 def _at_urls(urls: Iterable[str], site: Site) -> str | None:
@@ -232,6 +250,7 @@ def _from_root(target: str, site: Site) -> Iterator[str]:
         yield target[len(base) :] or "/"  # of generators whose addresses are without it
     yield target
     yield _INDEX_TAIL.sub("", without_suffix(target)) or "/"
+    yield f"{target.rstrip('/')}/index.html"
 
 
 def _by_fallback(target: str, site: Site) -> str | None:
@@ -239,7 +258,7 @@ def _by_fallback(target: str, site: Site) -> str | None:
     for each in site.rules.fallbacks:
         if target == each.prefix or target.startswith(f"{each.prefix}/"):
             found = site.path_of(each.original_prefix + target[len(each.prefix) :])
-            if found is not None:
+            if found is not None and not any(within(found, other.folder) for other in site.rules.fallbacks):
                 return found
     return None
 
@@ -371,13 +390,29 @@ def _as_urls(from_path: str, target: str, site: Site) -> Iterator[str]:
     if page is None:
         return
     for base in _folders(page, site):
-        for each in (target, bare):
-            yield normpath(f"{base}/{each}")
+        names = (target, bare, f"{target}/index.html")
+        yield from (normpath(f"{base}/{each}") for each in names if _stays_below(base, each))
+
+
+def _stays_below(base: str, target: str) -> bool:
+    """Return whether a relative target leads to no address above the site: browsers would stop at the host's root."""
+    return not normpath(f"{base.strip('/')}/{target}".lstrip("/")).startswith("..")
+
+
+def _beside(from_path: str, target: str, site: Site) -> Iterator[str]:
+    """Yield the addresses of the file that a target names, from the one of the page's folder."""
+    page = site.pages.get(from_path)
+    if target.startswith("/") or page is None:
+        yield from _as_urls(from_path, target, site)
+    else:
+        folder = page.url if _is_of_folder(page) else dirname(page.url)
+        if _stays_below(folder, target):
+            yield normpath(f"{folder}/{_INDEX_TAIL.sub('', without_suffix(target))}")
 
 
 def _folders(page: SitePage, site: Site) -> tuple[str, ...]:
     """Return what relative links on a page count from: the folder of its address, or that address with a slash."""
-    if site.rules.slash is None:
+    if site.rules.slash is None and not page.url.endswith(".html"):
         return dirname(page.url), page.url
     return (page.url,) if _ends_in_slash(page, site) else (dirname(page.url),)
 
@@ -385,6 +420,10 @@ def _folders(page: SitePage, site: Site) -> tuple[str, ...]:
 def _ends_in_slash(page: SitePage, site: Site) -> bool:
     if page.url.endswith(".html"):
         return False
+    return site.rules.slash is not False or (_is_of_folder(page) and site.rules.slash is None)
+
+
+def _is_of_folder(page: SitePage) -> bool:
+    """Return whether a page has the address of its folder."""
     stem = without_suffix(page.path).rpartition("/")[2].lower()
-    is_folder = stem in INDEX_NAMES and page.url.rpartition("/")[2].lower() != stem
-    return site.rules.slash is not False or (is_folder and site.rules.slash is None)
+    return stem in INDEX_NAMES and page.url.rpartition("/")[2].lower() != stem

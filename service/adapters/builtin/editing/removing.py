@@ -12,7 +12,7 @@ from service.adapters.builtin.editing.navigation_files.sphinx import leave_toctr
 from service.adapters.builtin.editing.pages import is_page, stem_of
 from service.adapters.builtin.editing.steps import MAX_NAMED, Call, Editing, Step, Steps, Turn, counted, rewrites
 from service.adapters.builtin.editing.tool_results import dead_links, shown
-from service.adapters.builtin.editing.unlinking import unlinked
+from service.adapters.builtin.editing.unlinking import unlinked, without_emptied_headings
 from service.domain.tool_values import DeadLink
 
 MAX_ROUNDS = 10
@@ -23,7 +23,8 @@ _REDIRECTS = re.compile(r"[\"']redirects[\"']\s*+:")
 class _Taken(Struct):
     """The links that were taken out of pages."""
 
-    pages: set[str] = field(default_factory=set)
+    before: dict[str, str] = field(default_factory=dict)
+    """The texts of these pages before."""
     plain: int = 0
     gone: int = 0
 
@@ -31,10 +32,11 @@ class _Taken(Struct):
         """Return the calls that take these links out, and count them."""
         calls: list[Call] = []
         for path in filter(is_page, by_path):
-            after = unlinked("\n".join([*lines[path], ""]), path, by_path[path])
+            text = "\n".join([*lines[path], ""])
+            after = unlinked(text, path, by_path[path])
             if edits := rewrites(path, lines[path], after.text.removesuffix("\n").split("\n")):
                 calls += edits
-                self.pages.add(path)
+                self.before.setdefault(path, text)
                 self.plain, self.gone = self.plain + after.plain, self.gone + after.gone
         return calls
 
@@ -54,10 +56,10 @@ def remove_page(editing: Editing, asked: Remove) -> Steps:
     yield from leave_sidebars(editing, page, own_id)
     yield from leave_toctrees(editing, page)
     taken, left = yield from _take_links_out(editing, page, known)
-    if taken.pages:
+    if taken.before:
         parts = [(taken.plain, "became plain text"), (taken.gone, "went with a list item, card or sentence")]
         what = [f"{count} {did}" for count, did in parts if count]
-        editing.say(f"Took the links to it out of {counted(len(taken.pages), 'page')}: {' and '.join(what)}.")
+        editing.say(f"Took the links to it out of {counted(len(taken.before), 'page')}: {' and '.join(what)}.")
     if left:
         listed = "".join(f"\n  - `{link.path}`, line {link.line}: {shown(link)}" for link in left[:MAX_NAMED])
         editing.say(f"{counted(len(left), 'link')} to it left, for people to change:{listed}")
@@ -87,7 +89,30 @@ def _take_links_out(
                 changed = changed or done
         if not changed:
             break
-    return taken, left
+    return taken, (yield from _take_headings_out(editing, taken, known, left))
+
+
+def _take_headings_out(
+    editing: Editing, taken: _Taken, known: Set[tuple[str, str]], left: list[DeadLink]
+) -> Generator[Step, Turn, list[DeadLink]]:
+    """Take out the headings below which no link is left, unless a link leads to one of them. Return the links that are
+    left.
+    """
+    lines = yield from editing.all_lines(taken.before)
+    calls: list[Call] = []
+    back: list[Call] = []
+    for path, before in taken.before.items():
+        text = without_emptied_headings(before, "\n".join([*lines[path], ""]), path)
+        after = text.removesuffix("\n").split("\n")
+        calls += rewrites(path, lines[path], after)
+        back += rewrites(path, after, lines[path])
+    if not calls or not (yield from _rewritten(editing, calls)):
+        return left
+    links = [link for link in (yield from _broken(editing)) if (link.path, link.found) not in known]
+    if len(links) == len(left):
+        return links
+    yield from _rewritten(editing, back)
+    return left
 
 
 def _broken(editing: Editing) -> Generator[Step, Turn, tuple[DeadLink, ...]]:

@@ -1,7 +1,8 @@
 """Replace a text in a page, in the pages of a folder, or in all.
 
-The addresses of pages and files stay: those in front matter, of the web, of images and of imports are put back, unless
-the instruction names their field or gives a path; a link whose new address leads nowhere gets its old one. Words stay
+The addresses of pages and files stay: those in front matter, of the web, of links, images and imports are put back,
+unless the instruction names their field or gives a path; then a link whose new address leads nowhere gets its old one.
+Words stay
 whole: where the text is a part of another word, it is put back, too. Links to
 headings that changed are mended.
 """
@@ -16,8 +17,10 @@ from service.adapters.builtin.editing.mending import mend_broken_by_changes
 from service.adapters.builtin.editing.pages import is_page
 from service.adapters.builtin.editing.steps import MAX_EDITS, Call, Editing, Step, Steps, Turn, counted, named
 from service.adapters.builtin.editing.tool_results import dead_links, found_in, lines_in, times_replaced
+from service.markup.dialects.dialect import Dialect
 from service.markup.links import is_external
 from service.markup.markdown import Markdown
+from service.markup.page_names import page_names
 from service.markup.pages import is_markdown
 
 HEAD_LINES = 40
@@ -26,7 +29,7 @@ MAX_READ_WHOLE = 200
 """Pages; of more, only the beginnings are read, and images are left to the checks."""
 MAX_WORDS = 10
 """Words with the text in them that are named."""
-_PART = "a part of a word"
+_PART, _LINK = "a part of a word", "a link"
 _LETTER = re.compile(r"[A-Za-z0-9_\u00b5-\u024f\u0370-\u052f]")
 """Letters of scripts that have blanks between words."""
 _WEB = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'`)\]}]{1,2000}")
@@ -68,6 +71,7 @@ def _replace_in(editing: Editing, asked: Replace, pages: Sequence[str], *, more:
     times = dict.fromkeys(pages, 0)
     kept: list[str] = []
     words: dict[str, None] = {}
+    links = 0
     for (_, arguments), result in zip(calls, results, strict=True):
         if "line" not in arguments:
             times[str(arguments["path"])] += times_replaced(result)
@@ -75,7 +79,8 @@ def _replace_in(editing: Editing, asked: Replace, pages: Sequence[str], *, more:
         if times[page]:
             times[page] -= sum(count for _, count, _ in fields)
             editing.edits -= len(fields) + (not times[page])
-            names = dict.fromkeys(name for _, _, name in fields if not name.startswith(_PART))
+            links += sum(name == _LINK for _, _, name in fields)
+            names = dict.fromkeys(name for _, _, name in fields if name != _LINK and not name.startswith(_PART))
             kept += [f"{name} of {page}" for name in names]
             words.update(dict.fromkeys(name.removeprefix(_PART) for _, _, name in fields if name.startswith(_PART)))
     changed = [page for page in pages if times[page]]
@@ -87,6 +92,8 @@ def _replace_in(editing: Editing, asked: Replace, pages: Sequence[str], *, more:
             f"Left alone, because they are addresses: {named(kept)}. To change one, name its field in the text to "
             'replace, as in "slug: …".'
         )
+    if links:
+        editing.say(f"Left {counted(links, 'link')} as they were: only the words around them changed.")
     if words:
         shown = ", ".join([*list(words)[:MAX_WORDS], *(["…"] if len(words) > MAX_WORDS else [])])
         editing.say(f"Left alone, because {short(asked.old)} is only a part of the word there: {shown}.")
@@ -128,8 +135,9 @@ def _restored(asked: Replace, page: str, lines: Sequence[str]) -> list[Restored]
         for number, name in address_fields(lines).items():
             pieces.append((starts[number - 1], lines[number - 1].rstrip("\r"), name))
         if not _IS_PATH.search(asked.old):
-            pieces += _files_shown(page, text)
             pieces += ((match.start(), match[0], "an address of the web") for match in _WEB.finditer(text))
+    if not _IS_PATH.search(asked.old):
+        pieces += _targets(page, text)
     pieces = _with_parts(asked.old, text, pieces)
     more_lines, times = asked.new.count("\n"), 0
     found: dict[tuple[int, str, str], int] = {}
@@ -182,13 +190,16 @@ def _words_around(old: str, text: str) -> Iterable[tuple[int, str]]:
         yield start, text[start:end]
 
 
-def _files_shown(page: str, text: str) -> Iterable[tuple[int, str, str]]:
-    """Yield where the page names images and modules, each with a character around it."""
-    markup = Markdown(text, path=page)
-    for link in markup.links:
-        if link.is_image and link.kind in ("inline", "tag") and not is_external(link.target):
-            yield link.start - 1, text[link.start - 1 : link.start + len(link.target) + 1], "an image"
-    for start, end in markup.unseen:
+def _targets(page: str, text: str) -> Iterable[tuple[int, str, str]]:
+    """Yield where the page names other pages, headings, images and modules, each with a character around it."""
+    markup = Markdown(text, path=page) if is_markdown(page) else None
+    for link in markup.links if markup is not None else ():
+        if not is_external(link.target):
+            name = "an image" if link.is_image else _LINK
+            yield link.start - 1, text[link.start - 1 : link.start + len(link.target) + 1], name
+    for each in page_names(text, page, Dialect(shortcodes=True), markup):
+        yield each.start - 1, text[each.start - 1 : each.start + len(each.target) + 1], _LINK
+    for start, end in markup.unseen if markup is not None else ():
         for match in _MODULE.finditer(text, start, end):
             yield match.start(), match[0], "an import"
 

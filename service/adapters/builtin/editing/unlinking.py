@@ -1,7 +1,7 @@
 """Take links to a page that is gone out of a text, as a careful writer would.
 
 A list item or a card that is nothing but the link goes, and so does a sentence that only points to the page ("See …").
-Of any other link its words stay, as plain text. A list of links that has become empty takes its heading with it.
+Of any other link its words stay, as plain text. A heading below which nothing is left may go, too.
 """
 
 import re
@@ -62,7 +62,7 @@ def unlinked(text: str, path: str, dead: Sequence[DeadLink]) -> Unlinked:
         edits.append(found)
         if link.kind != "definition":
             plain, gone = plain + bool(found[2]), gone + (not found[2])
-    left = _without_empty_headings(text, _applied(text, edits), path)
+    left = _applied(text, edits)
     if edits and not text.endswith("\n\n"):
         left = f"{left.rstrip()}\n" if left.endswith("\n\n") else left
     return Unlinked(left, plain, gone)
@@ -143,7 +143,7 @@ def _widened(text: str, start: int, end: int, label: str) -> Edit:
     if (item := _ITEM.match(text, line)) and item.end() == start:
         rest = _REST_OF_ITEM.fullmatch(text, end, line_end)
         if rest and "](" not in rest[0] and not _goes_on(text, line_end + 1, item.end() - line):
-            return line, min(line_end + 1, len(text)), ""
+            return _whole_lines(text, line, line_end)
         first = start
     else:
         first = max(line, start - MAX_SENTENCE)
@@ -175,8 +175,8 @@ def _applied(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*kept, text[at:]])
 
 
-def _without_empty_headings(before: str, after: str, path: str) -> str:
-    """Return the text without the headings below which nothing is left."""
+def without_emptied_headings(before: str, after: str, path: str) -> str:
+    """Return the text after an edit without the headings below which nothing is left of what was there before."""
     was = {heading for heading, is_empty in _sections(before, path) if is_empty}
     emptied = [heading for heading, is_empty in _sections(after, path) if is_empty and heading not in was]
     page = Markdown(after, path=path)

@@ -8,6 +8,7 @@ is no address, is named for people.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from posixpath import dirname
+from typing import NamedTuple
 
 from service.agent.checks.links.guesses import BrokenLink
 from service.agent.checks.links.site_view import SiteView
@@ -15,6 +16,7 @@ from service.markup.front_matter import block_of
 from service.markup.pages import is_markdown, without_suffix
 from service.retrieval.site.detection import is_configuration
 from service.retrieval.site.layout import DEPENDENCY_FOLDERS
+from service.retrieval.site.translations import copy_key
 
 MAX_FILES, MAX_FOUND, MAX_LEAD = 300, 500, 64
 """Files that are searched besides pages, the nearest to the root first; names that are reported; characters before
@@ -67,14 +69,45 @@ def named_elsewhere(
     return found[:MAX_FOUND]
 
 
-def translations_left(moved: Mapping[str, str], before: SiteView, now: SiteView) -> list[BrokenLink]:
-    """Return the translations of pages that have moved which are still where they were."""
-    keys = {(page.copy_key, page.version): path for path in moved if (page := before.site.pages.get(path)) is not None}
-    return [
-        BrokenLink(path, 1, of, (), clear=False, reason="it translates a page that has moved", is_for_people=True)
-        for path, page in before.site.pages.items()
-        if (of := keys.get((page.copy_key, page.version), "")) and path != of and path in now.files
-    ][:MAX_FOUND]
+def translations_left(gone: Mapping[str, str | None], before: SiteView, now: SiteView) -> list[BrokenLink]:
+    """Return the translations of pages that have moved or are gone which are still where they were."""
+    own = ("", before.layout.default_language)
+    keys = {
+        (copy.key, copy.version): path
+        for path, to in gone.items()
+        if (copy := _copy(path, before)) is not None and (to is not None or copy.language in own)
+    }
+    names = {_first_name(path) for path in keys.values()}
+    left = []
+    for path in sorted(before.files & now.files):
+        copy = _copy(path, before) if _first_name(path) in names else None
+        of = keys.get((copy.key, copy.version)) if copy is not None else None
+        if of:
+            reason = f"it translates a page that {'has moved' if gone[of] is not None else 'is gone'}"
+            left.append(BrokenLink(path, 1, of, (), clear=False, reason=reason, is_for_people=True))
+    return left[:MAX_FOUND]
+
+
+class _Copy(NamedTuple):
+    key: str
+    version: str
+    language: str
+
+
+def _copy(path: str, view: SiteView) -> _Copy | None:
+    """Return what says which pages a page is a copy of, drafts included; None for other files."""
+    page, layout = view.site.pages.get(path), view.layout
+    if page is not None:
+        return _Copy(page.copy_key, page.version, page.language)
+    if not layout.is_page(path):
+        return None
+    _, version, language = layout.resolve_url(path, {}, layout.bases[0])
+    return _Copy(copy_key(layout, path, language, version, layout.bases[0]), version, language)
+
+
+def _first_name(path: str) -> str:
+    """Return the name of a file up to its first dot, which a translation has, too."""
+    return path.rpartition("/")[2].partition(".")[0].casefold()
 
 
 def _names(path: str, view: SiteView) -> Iterator[tuple[str, str]]:

@@ -70,6 +70,10 @@ class SuspectLink(Struct, frozen=True):
     """Where the page it led to before has gone."""
     answer: LinkAnswer = SOUND
     """Where it leads now; not of a link whose page has gone."""
+    was: LinkAnswer = SOUND
+    """Where it led before."""
+    has_lost_anchor: bool = False
+    """The page had a heading of this anchor before the job."""
 
 
 class UnknownLink(Struct, frozen=True):
@@ -106,7 +110,7 @@ def verdicts(
             new = renamed.get(suspect.page, {}).get(unquote(anchor))
             if new is not None:
                 broken.append(_renamed(suspect, anchor, new))
-            elif known.more:
+            elif known.more and not suspect.has_lost_anchor:
                 unknown.append(UnknownLink(suspect.path, suspect.link.line, suspect.link.target, known.more))
             else:
                 left -= 1
@@ -131,7 +135,7 @@ def _without_page(suspect: SuspectLink, now: SiteView, *, guess: bool) -> Broken
         prefers_file = False if rules.relative == "address" and not rules.reads_files else None
     else:
         pages, clear = [], False
-    spelled = [_spelled(suspect.path, link, page, now, prefers_file=prefers_file) for page in pages]
+    spelled = [_spelled(suspect, page, now, prefers_file=prefers_file) for page in pages]
     written = [each for each in spelled if each is not None]
     suggestions = tuple(link.with_target(each + tail) for each in written[:MAX_SUGGESTIONS])
     clear = clear and bool(written) and len(pages) == len(written)
@@ -254,27 +258,31 @@ def _shared(folders: Sequence[str], page: str, now: SiteView) -> int:
     return sum(folder in own for folder in set(folders))
 
 
-def _spelled(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool | None = None) -> str | None:
+def _spelled(suspect: SuspectLink, page: str, now: SiteView, *, prefers_file: bool | None = None) -> str | None:
     """Return how a page names another one, written as the old target was; None when no way of writing works.
     ``prefers_file``: whether links should name files; None for what the old target did.
     """
+    path, link = suspect.path, suspect.link
     target = link.target.partition("#")[0]
     match link.form:
         case "link":
-            return _address(path, link, page, now, prefers_file=prefers_file)
+            return _address(suspect, page, now, prefers_file=prefers_file)
         case "hugo":
             options = _hugo_names(path, target, page, now)
         case "based":
             url = now.site.pages[page].url if page in now.site.pages else ""
-            options = [url.removeprefix(now.site.rules.base) + ("/" if target.endswith("/") else "")]
+            slashed = "/" if target.endswith("/") and not url.endswith(".html") else ""
+            options = [url.removeprefix(now.site.rules.base) + slashed]
         case "post":
-            options = [without_suffix(page).rpartition("_posts/")[2]]
+            options = [without_suffix(page).rpartition("_posts/")[2] + _tag_end(target)]
         case "wiki":
             options = _wiki_names(target, page)
         case "label":
             options = []  # it moves with its page
         case "liquid":
-            options = [_inside(page, folder) for folder in ("", now.layout.root) if _is_inside(page, folder)]
+            options = [
+                _inside(page, each) + _tag_end(target) for each in ("", now.layout.root) if _is_inside(page, each)
+            ]
         case "document":
             inside = without_suffix(page)
             near = relpath(inside, dirname(path) or ".")
@@ -302,6 +310,11 @@ def _spelled(path: str, link: PageLink, page: str, now: SiteView, *, prefers_fil
     return next((each for each in options if now.leads_to(path, each, link.form).page == page), None)
 
 
+def _tag_end(target: str) -> str:
+    """Return what stands between the name in a tag and its anchor."""
+    return target[len(target.rstrip("}%- ")) :]
+
+
 def _is_inside(path: str, folder: str) -> bool:
     return not folder or path.startswith(f"{folder}/")
 
@@ -321,7 +334,7 @@ def _hugo_names(path: str, target: str, page: str, now: SiteView) -> list[str]:
     tail = f".{file.rpartition('.')[2]}" if target.endswith(".md") else ""
     if tail and file.rpartition(".")[0].partition(".")[0] in ("index", "_index"):
         tail = f"/{file}"
-    full = f"{bare}{tail}"
+    full = f"{bare}{tail}".lstrip("/")
     beside = relpath(full, "/".join(own.folders) or ".")
     slashed = "/" if suffix is not None and target.endswith("/") else ""
     if target.startswith("/"):
@@ -347,8 +360,9 @@ def _wiki_names(target: str, page: str) -> list[str]:
     return [shown, name]
 
 
-def _address(path: str, link: PageLink, page: str, now: SiteView, *, prefers_file: bool | None) -> str | None:
+def _address(suspect: SuspectLink, page: str, now: SiteView, *, prefers_file: bool | None) -> str | None:
     """Return the target of a link to a page, in the style of the old one."""
+    path, link = suspect.path, suspect.link
     target = link.target.partition("#")[0]
     bare, _, query = target.partition("?")
     has_suffix = prefers_file is not False and is_page(bare) and not bare.lower().endswith((".html", ".htm"))
@@ -378,7 +392,9 @@ def _address(path: str, link: PageLink, page: str, now: SiteView, *, prefers_fil
         if has_suffix:
             options += [*(files if not _was_in_repository(bare, now) else files[::-1]), url]
         else:
-            options += [each.rstrip("/") + slashed or "/" for each in addresses] + [url]
+            if not slashed or not url.endswith(".html"):
+                options += [each.rstrip("/") + slashed or "/" for each in addresses]
+            options.append(url)
     else:
         by_address: list[str] = []
         if own is not None:
@@ -386,15 +402,21 @@ def _address(path: str, link: PageLink, page: str, now: SiteView, *, prefers_fil
             goal = url if is_html else re.sub(r"(?:/index)?\.html$", "", url) or "/"
             by_address = sorted((relpath(goal, base) + slashed for base in bases if base), key=len)
             by_address = [each if each.startswith("../") else lead + each for each in by_address]
-        by_file = [f"{stem}.html" if is_html else stem + slashed]
+        by_file = [f"{without_suffix(near)}.html" if is_html else stem + slashed]
         options += [near] if has_suffix else []
         options += by_address + by_file if rules.relative == "address" else by_file + by_address
         options += [near, url]
-    for option in options:
-        written = link.spelled(option)
-        if now.leads_to(path, written).page == page:
-            return written + tail
-    return None
+    written = [link.spelled(option) for option in options]
+    sound = [each for each in written if now.leads_to(path, each).page == page]
+    alike = (each for each in sound if is_read_alike(suspect.was, now.leads_to(path, each), page))
+    found = next(alike, sound[0] if sound else None)
+    return None if found is None else found + tail
+
+
+def is_read_alike(was: LinkAnswer, answer: LinkAnswer, page: str) -> bool:
+    """Return whether a link, whichever way it was read before, leads to a page when it is read that way."""
+    pairs = zip(was.readings, answer.readings, strict=True)
+    return answer.readings == (None, None) or all(now == page for then, now in pairs if then == was.page and then)
 
 
 def _same_lead(address: str, old: str, now: SiteView) -> bool:

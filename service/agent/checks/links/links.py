@@ -16,7 +16,15 @@ from msgspec.structs import replace
 from service.agent.checks import navigation
 from service.agent.checks.links.base_site import base_site
 from service.agent.checks.links.elsewhere import named_elsewhere, searched, translations_left
-from service.agent.checks.links.guesses import MOVED, BrokenLink, LinkReport, SuspectLink, UnknownLink, verdicts
+from service.agent.checks.links.guesses import (
+    MOVED,
+    BrokenLink,
+    LinkReport,
+    SuspectLink,
+    UnknownLink,
+    is_read_alike,
+    verdicts,
+)
 from service.agent.checks.links.heading_renames import renamed_anchors
 from service.agent.checks.links.site_view import (
     NO_ANCHORS,
@@ -33,7 +41,7 @@ from service.agent.checks.links.site_view import (
 from service.agent.checks.links.workspace_layout import base_layout, workspace_layout
 from service.agent.checks.markup import PageLink, links_of
 from service.agent.workspace import Workspace
-from service.markup.pages import INDEX_NAMES, is_markdown, is_page, without_suffix
+from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, is_markdown, is_page, without_suffix
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.site.detection import is_configuration
 from service.retrieval.site.layout import DEPENDENCY_FOLDERS
@@ -44,6 +52,10 @@ from service.retrieval.site.navigation_lines import navigation_file
 MAX_MOVED_COMPARED = 200
 MAX_NAVIGATION_FILES = 100
 MAX_NAMED_IN_VAIN = 5_000
+_LINKING = (*MARKDOWN_SUFFIXES, ".rst")
+"""Pages whose links are looked at."""
+_DOTS = frozenset(("..", "./", "(.)", '"."'))
+"""Parts of links to the page of a folder that do not name it."""
 MAX_UNKNOWN = 2_000
 """Links of which it is not known where they lead."""
 
@@ -99,7 +111,7 @@ class Links:
 
     async def _broken_by_changes(self) -> list[BrokenLink]:
         changes = await self._workspace.effective_changes()
-        pages = {path: text for path, text in changes.items() if is_markdown(path)}
+        pages = {path: text for path, text in changes.items() if path.lower().endswith(_LINKING)}
         moved = await self.moved()
         came_from = {to: path for path, to in moved.items()}
         await self._base_layout()
@@ -127,7 +139,8 @@ class Links:
         self, changes: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str]
     ) -> list[BrokenLink]:
         """Return the names of pages that went in files that are no pages, and in front matter."""
-        gone = {path: moved.get(path) for path, text in changes.items() if text is None and path in before.site.pages}
+        is_page_there = before.layout.is_page
+        gone = {path: moved.get(path) for path, text in changes.items() if text is None and is_page_there(path)}
         if not gone:
             return []
         paths = await asyncio.to_thread(self._workspace.readable_paths)
@@ -139,7 +152,7 @@ class Links:
             if some:
                 found += await asyncio.to_thread(named_elsewhere, some, gone, before, now)
         may_write = self._workspace.may_write
-        left = await asyncio.to_thread(translations_left, moved, before, now)
+        left = await asyncio.to_thread(translations_left, gone, before, now)
         return left + [
             each if may_write(each.path) else replace(each, clear=False, is_for_people=True) for each in found
         ]
@@ -253,9 +266,9 @@ class Links:
             if (link.form, link.target) in known:
                 was = before.leads_to(old_path, without_query(target), link.form)
             page = answer.page
-            if _is_lost(was, page, now, moved):
+            if _is_lost(was, answer, before, now, moved):
                 if not link.is_image:
-                    suspects.append(SuspectLink(path, link, None, moved.get(was.page or "", was.page), answer))
+                    suspects.append(SuspectLink(path, link, None, moved.get(was.page or "", was.page), answer, was))
             elif page is None:
                 old_file = _file(old_path, target)
                 is_known = (link.form, link.target) in known
@@ -266,7 +279,7 @@ class Links:
             elif is_checked(anchor) and not link.is_image:
                 led_to = was_at.get((page, anchor))
                 if led_to is None or (await self._anchors_of(led_to, base=True)).has(anchor):
-                    suspects.append(SuspectLink(path, link, page))
+                    suspects.append(SuspectLink(path, link, page, has_lost_anchor=led_to is not None))
         return suspects
 
     async def _broken_elsewhere(
@@ -275,6 +288,9 @@ class Links:
         """Return the links in unchanged pages whose targets the job removed."""
         affected = await asyncio.to_thread(_displaced, before, now)  # page to the anchors it lost
         affected |= {path: frozenset() for path in before.files - now.files}
+        if now.layout.hugo is not None:  # it refuses a name that two pages have
+            new = {_name(path) for path in now.files - before.files}
+            affected |= {path: frozenset() for path in before.site.pages if _name(path) in new}
         for path in changed:
             if path in before.site.pages and path in now.site.pages:
                 lost = (await self._anchors_of(path, base=True)).loosely - (await self._anchors_of(path)).loosely
@@ -395,12 +411,16 @@ def _suspects(texts: Mapping[str, str], now: SiteView) -> tuple[list[SuspectLink
     return found, unknown
 
 
-def _is_lost(was: LinkAnswer, page: str | None, now: SiteView, moved: Mapping[str, str]) -> bool:
+def _is_lost(was: LinkAnswer, answer: LinkAnswer, before: SiteView, now: SiteView, moved: Mapping[str, str]) -> bool:
     """Return whether a link led to a page that is still there, perhaps under another name, and does so no longer."""
     if was.page is None:
         return False
     wanted = moved.get(was.page, was.page)
-    return page != wanted and (page is None or wanted in now.files)
+    if answer.page != wanted:
+        return answer.page is None or wanted in now.files
+    had, has = before.site.pages.get(was.page), now.site.pages.get(wanted)
+    is_in_place = had is not None and has is not None and had.url == has.url and was.page in moved
+    return not is_in_place and not is_read_alike(was, answer, wanted)
 
 
 def _targets(
@@ -439,10 +459,10 @@ def _links_to(
             if target.startswith("/") and before.site.is_redirect(target) and led_to in moved:
                 continue  # the redirect is what has to change
             answer = now.leads_to(path, without_query(target), link.form)
-            if (was.page is None and led_to not in now.files) or _is_lost(was, answer.page, now, moved):
-                found.append(SuspectLink(path, link, None, moved.get(led_to, led_to), answer))
+            if (was.page is None and led_to not in now.files) or _is_lost(was, answer, before, now, moved):
+                found.append(SuspectLink(path, link, None, moved.get(led_to, led_to), answer, was))
             elif answer.page is not None and loosely(unquote(anchor)) in affected[led_to]:
-                found.append(SuspectLink(path, link, answer.page))
+                found.append(SuspectLink(path, link, answer.page, has_lost_anchor=True))
     return found
 
 
@@ -458,13 +478,21 @@ def _displaced(before: SiteView, now: SiteView) -> dict[str, frozenset[str]]:
     }  # fmt: skip
 
 
+def _name(path: str) -> str:
+    return without_suffix(path).rpartition("/")[2].lower()
+
+
 def _needles(affected: Iterable[str], before: SiteView) -> list[str] | None:
     """Return lower-case words, one of which is in any link to these pages; None when no word does."""
-    by_page: dict[str, set[str]] = {path: set() for path in affected}
+    pages = before.site.pages
+    by_page = {path: {pages[path].url} if path in pages else set[str]() for path in affected}
     for url, path in before.site.paths.items():
         if path in by_page:
             by_page[path].add(url)
     needles = {max(label.split(), key=len) for label, path in before.site.rules.labels.items() if path in by_page}
+    names = {_name(path).partition(".")[0] for path in by_page} & INDEX_NAMES
+    if names:
+        needles |= names | _DOTS
     for path, urls in by_page.items():
         for address in (without_suffix(path), *urls):
             parts = [part for part in address.lower().split("/") if part and part not in INDEX_NAMES]

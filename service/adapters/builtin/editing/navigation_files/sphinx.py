@@ -70,7 +70,8 @@ class _Names(Struct, frozen=True):
         """Return a name of the moved page itself, from its new folder."""
         if name.startswith("/") or name == "self" or "://" in name or "*" in name:
             return name
-        return relpath(normpath(join(dirname(self.page), name)), dirname(self.to) or ".")
+        meant = normpath(join(dirname(self.page), name))
+        return relpath(stem_of(self.to) if meant == stem_of(self.page) else meant, dirname(self.to) or ".")
 
     def _is_meant(self, name: str) -> bool:
         stem = stem_of(name)

@@ -322,7 +322,9 @@ class _Site:
                 programs.add(f"{rules.prefixes.get(page.at.language, base)}/{first[0].lower()}")
         themes = [text(settings, "theme"), *list_field(settings, "theme")]
         is_whole = not module.get("imports") and not any(themes)
+        has_hook = any("/_markup/render-link." in path for path in self._files)
         return LinkRules(
+            relative="address" if is_whole and bool(settings) and not has_hook else "", slash=True,
             has_all_addresses=is_whole and bool(settings), has_all_files=is_whole,
             knows_root=bool(settings) and not base,
             made=tuple(made[:MAX_MADE]), made_files=tuple(made_files), programs=frozenset(programs),

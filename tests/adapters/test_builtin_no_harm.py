@@ -1,0 +1,170 @@
+"""Faults that random jobs on random sites found (scripts/no-harm): a link that was sound stays so, whatever the job."""
+
+import pytest
+
+from tests.adapters.site_jobs import done
+from tests.adapters.test_builtin_links import PAGE, STARLIGHT, docusaurus
+
+HUGO = {"hugo.toml": "baseURL = 'https://kites.test/'\ntitle = 'S'\n", "content/_index.md": PAGE}
+SPHINX = {"conf.py": "project = 'S'\n", "index.rst": "S\n=\n\n.. toctree::\n   :glob:\n\n   *\n"}
+MKDOCS = {"mkdocs.yml": "site_name: S\n", "docs/index.md": PAGE}
+JEKYLL = {"_config.yml": "baseurl: ''\n", "index.md": "---\ntitle: S\n---\n"}
+PART = '# A\n\n--8<-- "part.txt"\n\n'
+FRENCH = "locales: {root: {lang: 'en'}, fr: {lang: 'fr'}}, "
+
+
+@pytest.mark.parametrize(
+    ("files", "job", "changed"),
+    [
+        (  # a relative link of Hugo counts from the address, in which folders have no blanks
+            {**HUGO, "content/my tools/a.md": PAGE, "content/b.md": "[a](../my-tools/a/) [x](../)\n"},
+            "move page content/my tools/a.md to content/other tools/c d.md",
+            {"content/b.md": "[a](../other-tools/c-d/) [x](../)\n"},
+        ),
+        (
+            {**HUGO, "content/a.md": "[b](../deep/b/)\n", "content/deep/b.md": PAGE},
+            "move page content/a.md to content/deep/a.md",
+            {"content/deep/a.md": "[b](../b/)\n"},
+        ),
+        (  # under a theme it may count from either: then both must hold
+            {
+                **HUGO,
+                "hugo.toml": "theme = 'wind'\nbaseURL = 'https://kites.test/'\n",
+                "content/a.md": "[b](../deep/b/)\n",
+                "content/deep/b.md": PAGE,
+            },
+            "move page content/a.md to content/deep/a.md",
+            {"content/deep/a.md": "[b](../b/)\n"},
+        ),
+        (  # a name that two pages have is refused
+            {**HUGO, "content/a/wind.md": PAGE, "content/b.md": PAGE, "content/c.md": '[w]({{< ref "wind" >}})\n'},
+            "move page content/b.md to content/b/wind.md",
+            {"content/c.md": '[w]({{< ref "a/wind" >}})\n'},
+        ),
+        (  # an absolute name of Hugo is not looked for elsewhere
+            {**HUGO, "content/a.md": PAGE, "content/c.md": '[a]({{< ref "/a.md" >}})\n'},
+            "move page content/a.md to content/b/a.md",
+            {"content/c.md": '[a]({{< ref "/b/a.md" >}})\n'},
+        ),
+        (
+            {**HUGO, "content/s/_index.md": PAGE, "content/s/a.md": '[s]({{< ref "_index.md" >}})\n'},
+            "rename page content/s/_index.md to content/t/_index.md",
+            {"content/s/a.md": '[s]({{< ref "../t/_index.md" >}})\n'},
+        ),
+        (  # the file of a page counts from its folder, though the page's address is one folder deeper
+            {**MKDOCS, "docs/a.md": PAGE, "docs/d/b.md": "[a](../a.md)\n"},
+            "move page docs/a.md to docs/d/a.md",
+            {"docs/d/b.md": "[a](a.md)\n"},
+        ),
+        (
+            {**MKDOCS, "docs/a.md": PAGE, "docs/d/e/b.md": "[a](../../a.md)\n"},
+            "move page docs/d/e/b.md to docs/d/b.md",
+            {"docs/d/b.md": "[a](../a.md)\n"},
+        ),
+        (  # the page of a folder need not be named by the links to it
+            {**MKDOCS, "docs/zoo/index.md": PAGE, "docs/zoo/a.md": "[d](index.md) [x](b.md)\n", "docs/zoo/b.md": PAGE},
+            "rename page docs/zoo/index.md to docs/zoo/all.md",
+            {"docs/zoo/a.md": "[d](all.md) [x](b.md)\n"},
+        ),
+        (
+            {
+                **SPHINX,
+                "a/index.rst": "A\n=\n",
+                "a/b.rst": "B\n=\n\n`a <index.html>`_ :doc:`x </c>`\n",
+                "c.rst": "C\n=\n",
+            },
+            "move page a/b.rst to d/b.rst",
+            {"d/b.rst": "B\n=\n\n`a <../a/index.html>`_ :doc:`x </c>`\n"},
+        ),
+        (
+            {**SPHINX, "a.rst": "A\n=\n\n`a <a.html>`_ :doc:`a`\n\n.. include:: part.txt\n", "part.txt": "Text.\n"},
+            "move page a.rst to d/b.rst",
+            {"d/b.rst": "A\n=\n\n`a <b.html>`_ :doc:`b`\n\n.. include:: ../part.txt\n"},
+        ),
+        (  # ß is another letter in an address than in what addresses are compared by
+            {
+                **HUGO,
+                "hugo.toml": "[languages.en]\n[languages.fr]\n",
+                "content/größe.fr.md": PAGE,
+                "content/b.fr.md": "See [g](../gr%C3%B6%C3%9Fe/) now.\n",
+            },
+            "remove page content/größe.fr.md",
+            {"content/b.fr.md": "See g now.\n"},
+        ),
+        (
+            {
+                "astro.config.mjs": STARLIGHT % FRENCH,
+                "src/content/docs/b.md": "[a](/sail/fr/a/)\n",
+                "src/content/docs/fr/a.md": PAGE,
+            },
+            "move page src/content/docs/fr/a.md to src/content/docs/fr/d/c.md",
+            {"src/content/docs/b.md": "[a](/sail/fr/d/c/)\n"},
+        ),
+        (
+            {
+                **JEKYLL,
+                "a/index.md": "---\ntitle: A\n---\n",
+                "b.md": "---\n---\n[a]({{ '/a/' | relative_url }}) [c](/a/)\n",
+            },
+            "rename page a/index.md to a/c.md",
+            {"b.md": "---\n---\n[a]({{ '/a/c.html' | relative_url }}) [c](/a/c.html)\n"},
+        ),
+        (
+            {
+                **JEKYLL,
+                "a.md": "---\n---\n# Old\n",
+                "b.md": "[a]({% link a.md %}#old) [b]({{ '/a.html#old' | relative_url }})\n",
+            },
+            'set the title of a.md to "New"',
+            {"b.md": "[a]({% link a.md %}#new) [b]({{ '/a.html#new' | relative_url }})\n"},
+        ),
+        (  # a heading that links name stays, though nothing is left below it, and a part might have its anchor
+            {
+                "a.md": f"{PART}## Next\n\n- [o](old.md)\n\n## End\n\n- [o](old.md)\n",
+                "b.md": "[n](a.md#next)\n",
+                "old.md": PAGE,
+            },
+            "remove page old.md",
+            {"a.md": f"{PART}## Next\n\n## End\n", "b.md": "[n](a.md#next)\n"},
+        ),
+        (
+            {
+                "a.md": "# A\n\n## kites-2\n\nOf kites: [a](b.md#kites) [c](kites) [d](kites/b.md)\n",
+                "b.md": "## Kites\n",
+            },
+            'replace "kites" with "birds" in a.md',
+            {"a.md": "# A\n\n## birds-2\n\nOf birds: [a](b.md#kites) [c](kites) [d](kites/b.md)\n"},
+        ),
+    ],
+)
+async def test_job_leaves_sound_links_sound(files, job, changed):
+    found = await done(files, job)
+    assert {path: found.files[path] for path in changed} == changed, found.message
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "page", "links"),
+    [
+        (
+            {**MKDOCS, "mkdocs.yml": "site_name: S\nuse_directory_urls: false\n", "docs/d/index.md": PAGE},
+            "docs/a.md",
+            "[d](d/) [e](d/#page)",
+        ),
+        ({**JEKYLL, "_config.yml": "baseurl: /jay\n", "d/a.md": "---\n---\n"}, "index.md", "[a](d/a.html)"),
+    ],
+)
+async def test_sound_link_is_not_fixed(files, page, links):
+    found = await done({**files, page: f"---\ntitle: T\n---\n\n{links}\n"}, "fix broken links")
+    assert found.changed == {}
+
+
+@pytest.mark.parametrize("head", ["# A\n", "---\ndraft: true\n---\n# A\n"])
+async def test_translation_of_a_removed_page_is_named(head):
+    french = "i18n/fr/docusaurus-plugin-content-docs/current/a.md"
+    files = docusaurus("i18n: {defaultLocale: 'en', locales: ['en', 'fr']}, ", **{"docs/a.md": head, french: PAGE})
+    found = await done({**files, "docs/b.md": PAGE}, "remove page docs/a.md")
+    assert [(one.path, one.code) for one in found.problems] == [(french, "name_left")]
+    assert found.files[french] == PAGE
+    found = await done({**files, "docs/a.md": PAGE}, f"remove page {french}")
+    assert found.problems == ()

@@ -184,6 +184,55 @@ def test_heading_of_only_words_of_the_question_answers():
     assert not said.startswith("[0]")
 
 
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("how does it understand a datetime without tzinfo", True),
+        ("a datetime without tzinfo, what then?", True),
+        ("does it understand a datetime with nanoseconds?", False),
+        ("I have nanoseconds, can a datetime have them?", False),
+        ("datetime with nanoseconds possible?", False),
+    ],
+)
+def test_missing_word_matters_more_where_a_thing_may_not_be(question, is_answered):
+    zones = Passage(1, "Zones", "Times", "/zones", "A datetime without an offset is local time.", 1.0)
+    other = Passage(2, "Zones", "Dates", "/zones#dates", "A date is a whole day.", 0.5)
+    words = (QueryWord("datetime", 0.05), QueryWord("tzinfo", 0.0), QueryWord("nanoseconds", 0.0))
+    assert extraction.extract(Grounding(question, (zones, other), words)).is_answer == is_answered
+
+
+def test_second_quote_may_be_the_one_that_answers():
+    saved = Passage(1, "Cards", "", "/cards", "Cards are saved for customers who ask for it, card by card.", 1.0)
+    limit = Passage(2, "Cards", "Save one", "/cards#save-one", "The limit is ten cards a person.", 0.9)
+    words = (QueryWord("limit", 0.02), QueryWord("cards", 0.5), QueryWord("person", 0.05))
+    found = extraction.extract(Grounding("limit of cards, one person", (saved, limit), words))
+    assert found.is_answer
+    assert "ten cards" in found.text
+
+
+def test_thing_that_no_page_has_is_no_side_of_a_comparison():
+    accuracy = Passage(1, "Accuracy", "Why times differ", "/why", "The times differ by rounding.", 1.0)
+    zones = Passage(2, "Times", "Zones", "/times", "Times are local.", 0.9)
+    words = (QueryWord("times", 0.2), QueryWord("differ", 0.05), QueryWord("almanac", 0.0))
+    asked = "why do the times differ from the almanac"
+    sides = ("the times", "the almanac")
+    assert "by rounding" in extract(Grounding(asked, (accuracy, zones), words, sides))
+
+
+def test_name_of_the_product_alone_asks_nothing():
+    pages = [Passage(n, "Kite", f"Part {n}", f"/kite#{n}", f"Kite has part {n}.", 1 - n / 10) for n in (1, 2, 3)]
+    found = extraction.extract(Grounding("how many people work at Kite?", tuple(pages), (QueryWord("kite", 0.4),)))
+    assert found.is_unsure
+
+
+def test_passage_without_a_word_of_the_question_comes_after_one_that_has_it():
+    codes = Passage(1, "Errors", "Codes", "/codes", "A 503 is temporary.", 1.0)
+    other = Passage(2, "Limits", "Maintenance", "/limits", "Maintenance is on Sundays.", 0.9)
+    words = (QueryWord("downtime", 0.0, kindred=("mainten",)),)
+    text = extract(Grounding("when is there downtime", (codes, other), words))
+    assert text.index("Maintenance is on Sundays") < text.find("503 is temporary") % 10_000
+
+
 @pytest.mark.parametrize(("lines", "is_quoted"), [(60, True), (61, False)])
 def test_code_is_quoted_whole_or_not_at_all(lines, is_quoted):
     code = "\n".join(f"deploy --step {number}" for number in range(lines))

@@ -5,7 +5,13 @@ import pytest
 from service.ports.search_index import MaterialRequest
 from tests.retrieval.sites import DOMAIN
 
-PAGE = "# Parcels\n\n## Weight\n\nSet `max_weight` or pass `--heavy-load` to a glimmer of the stack: see Stripe.\n"
+PAGE = """\
+# Parcels
+
+## Weight
+
+Set `max_weight` or pass `--heavy-load` to a glimmer of the stack: see Stripe, and POST it.
+"""
 
 
 @pytest.mark.parametrize(
@@ -18,12 +24,26 @@ PAGE = "# Parcels\n\n## Weight\n\nSet `max_weight` or pass `--heavy-load` to a g
         ("What does `--light-load` do?", ("--light-load",)),
         ("How do I call Parcels.weigh_all()?", ("Parcels.weigh_all",)),
         ("Can I use it with Glimmerstack?", ("Glimmerstack",)),
+        ("Who may join the Silver Parcels?", ("Silver Parcels",)),
+        ("What does GET /parcels/weight answer?", ()),
+        ("What body does POST /v1/convoys take?", ("/v1/convoys",)),
+        ("Why is /srv/data empty?", ()),
     ],
 )
 async def test_name_that_no_page_has_is_found_out(indexed, question, unknown):
     await indexed.fill({"parcels.md": PAGE})
     material = await indexed.index.find_material(DOMAIN, MaterialRequest((question,), 2_000))
     assert tuple(word.typed for word in material.words if word.is_name) == unknown
+
+
+async def test_word_is_not_corrected_into_one_that_only_its_stem_is_near(indexed):
+    await indexed.fill(
+        {"tides.md": "# Tides\n\nA surge in December. The address is that of the ship, as Shom has it.\n"}
+    )
+    asked = "swimming, aggressive, remembered; an adress of Decembre"
+    material = await indexed.index.find_material(DOMAIN, MaterialRequest((asked,), 2_000))
+    corrected = {word.typed: word.corrected for word in material.words if word.corrected}
+    assert corrected == {"adress": "address", "decembre": "decemb"}
 
 
 async def test_word_of_the_page_stands_for_that_of_a_reader(indexed):

@@ -24,8 +24,8 @@ ENOUGH = 500
 FOLLOWED_ROOM = 1_200
 """Characters of a quote that was too short, with the sections that follow it."""
 MAX_PASSAGES = 4
-NEAREST, NEXT_NEAREST_ROOM = 2, 1_000
-"""Passages that are shown where none surely answers, and characters of the second one."""
+NEAREST, NEXT_NEAREST_ROOM = 3, 600
+"""Passages that are shown where none surely answers, and characters of each but the first."""
 MIN_PART, MIN_PART_OF_DEFINITION = 0.5, 0.75
 """Part of the best passage's score; passages below it are not quoted. One definition is enough."""
 MAX_CODE_LINES = 60
@@ -78,11 +78,11 @@ def choose(apart: Sequence[Apart], wanted: Wanted) -> list[Quote]:
 
 
 def nearest(apart: Sequence[Apart], wanted: Wanted) -> list[Quote]:
-    """Return what to show where no passage surely answers: the best one or two."""
+    """Return what to show where no passage surely answers: the best few."""
     ranked = sorted(apart, key=lambda one: (-one.score, one.passage.number))
     quotes = [
-        Quote(one, _within(one, room, wanted))
-        for one, room in zip(ranked[:NEAREST], (FIRST_ROOM, NEXT_NEAREST_ROOM), strict=False)
+        Quote(one, _within(one, NEXT_NEAREST_ROOM if rank else FIRST_ROOM, wanted))
+        for rank, one in enumerate(ranked[:NEAREST])
     ]
     return _without_repeats([quote for quote in quotes if quote.chosen])
 

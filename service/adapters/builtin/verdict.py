@@ -3,22 +3,31 @@
 What counts is how many of the question's words, by their weight, stand in one place of the best passage or in its
 heading. A word that no page of the site has makes an answer doubtful, unless three others stand together or a heading
 is made of the question's words alone. A name that no page has rules it out; the section of the term that is asked for
-answers. The limits were chosen on questions about small sites, half of them about what no page says.
+answers. A question of how or when is about something that there is, so its missing word is likely another word for it;
+one of whether may be about what there is not. The limits were chosen on questions about small sites, a third of them
+about what no page says.
 """
 
 from collections.abc import Sequence
 from enum import Enum
 
 from service.adapters.builtin.choosing import Quote
+from service.adapters.builtin.pieces import Apart
 from service.adapters.builtin.wanted import Wanted
 from service.adapters.builtin.weighing import NEAR_PIECES, PROSE, exactness
 
+FIRST_QUOTES = 3
+"""Quotes that are looked at: each of them is an answer."""
 LEAST_NEAR = 0.1
 """The part of the question's weight in one place; with less, nothing is near."""
 ENOUGH_NEAR = 0.4
 """Enough for an answer, where the site has all of the question's words."""
 TOGETHER, TOGETHER_NEAR = 3, 0.28
 """Words in one place, and their part of the question's weight, that answer although the site lacks another one."""
+OTHER_WORDS_NEAR = 0.28
+"""Enough for an answer to a question of how, what or when, although the site lacks one of its words."""
+LITTLE_ASKED = 0.3
+"""The weight of a question whose one word says little by itself, such as the name of the product."""
 MOST_MISSING = 0.7
 """The part of the question's weight that may be missing from the site below a heading of its words."""
 NAME_NEAR = 0.25
@@ -35,21 +44,23 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
     """Return how far the quotes, best first, answer."""
     if not quotes:
         return Verdict.NOT_DOCUMENTED
-    best, words = quotes[0].apart, frozenset(asked.stems)
+    words = frozenset(asked.stems)
     everything = asked.weight_of(words) or 1.0
-    found = [words.intersection(piece.stems) for piece in best.pieces]
-    places = [frozenset[str]().union(*found[at : at + NEAR_PIECES]) for at in range(len(found))]
-    together = max(places, key=asked.weight_of, default=frozenset[str]()) | words.intersection(best.own)
+    near_by = [(_together(quote.apart, words, asked), quote.apart) for quote in quotes[:FIRST_QUOTES]]
+    together, best = max(near_by, key=lambda each: asked.weight_of(each[0]))
     near = asked.weight_of(together) / everything
     if asked.names:
         is_nothing = near < NAME_NEAR or not all(map(_is_plain_word, asked.names))
         return Verdict.NOT_DOCUMENTED if is_nothing else Verdict.UNSURE
-    if best.explains >= PROSE:
+    if quotes[0].apart.explains >= PROSE:
         return Verdict.ANSWERED
     if near < LEAST_NEAR:
         return Verdict.NOT_DOCUMENTED
     if not asked.missing:
-        return Verdict.ANSWERED if near >= ENOUGH_NEAR else Verdict.UNSURE
+        says_much = len(words) > 1 or everything >= LITTLE_ASKED
+        return Verdict.ANSWERED if near >= ENOUGH_NEAR and says_much else Verdict.UNSURE
+    if near >= OTHER_WORDS_NEAR and not asked.whether:
+        return Verdict.ANSWERED
     known = words - asked.missing
     is_headed = exactness(words, best.own) == 1.0 and known <= together
     is_answered = (len(together) >= TOGETHER and near >= TOGETHER_NEAR) or (
@@ -58,6 +69,14 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
     return Verdict.ANSWERED if is_answered else Verdict.UNSURE
 
 
+def _together(one: Apart, words: frozenset[str], asked: Wanted) -> frozenset[str]:
+    """Return the most of the question's words, by their weight, that one place of a passage has, with its heading."""
+    found = [words.intersection(piece.stems) for piece in one.pieces]
+    places = [frozenset[str]().union(*found[at : at + NEAR_PIECES]) for at in range(len(found))]
+    return max(places, key=asked.weight_of, default=frozenset[str]()) | words.intersection(one.own)
+
+
 def _is_plain_word(name: str) -> bool:
     """Return whether a name is one of people, places or products rather than one of code."""
-    return name.isalpha() and (name.istitle() or name.isupper() or name.islower())
+    is_one_word = name.isalpha() and (name.isupper() or name.islower())
+    return is_one_word or (name.istitle() and name.replace(" ", "").isalpha())

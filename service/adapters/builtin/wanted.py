@@ -57,6 +57,13 @@ _VALUE = re.compile(
     r"|デフォルト|上限|最大|默认|多少",
     re.IGNORECASE,
 )
+_CLAUSE = r"(?:\A|[,;:.!?–]\s|\b(?:and|but|so)\s)\W{0,3}"  # noqa: RUF001
+_ASKS_FOR = re.compile(rf"{_CLAUSE}(?:how|what|when|where|which|who|whom|whose|why)\b", re.IGNORECASE)
+_ASKS_WHETHER = re.compile(
+    rf"{_CLAUSE}(?:is|are|was|were|am|can|could|may|do|does|did|will|would|should|has|have|had|any)\b"
+    r"|\bpossible\W*\Z",
+    re.IGNORECASE,
+)
 _FORM_LIST = """
 difference differences versus vs compare compared comparison distinction unterschied différence diferencia diferença
 differenza verschil example examples snippet sample explain define definition meaning show beispiel exemple ejemplo
@@ -100,6 +107,10 @@ class Wanted(Struct, frozen=True):
     definition: bool = False
     value: bool = False
     """A default, a limit, a number."""
+    whether: bool = False
+    """It asks whether something is so, which it may not be: "how" and "when" ask about what there is. So may any
+    question in another language than English.
+    """
 
     def weight_of(self, stems: Iterable[str]) -> float:
         """Return the sum of the stems' weights."""
@@ -141,11 +152,12 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
         frozenset(corrected),
         language,
         _kindred(stems, language, words),
-        apart if len(apart) == 2 and all(apart) else (),
+        apart if len(apart) == 2 and not any(map(missing.issuperset, apart)) else (),
         steps=_STEPS.search(question) is not None and not is_definition,
         code=_CODE.search(_corrected(question, corrected)) is not None,
         definition=is_definition,
         value=_VALUE.search(question) is not None,
+        whether=language != "en" or (_ASKS_WHETHER.search(question) is not None and not _ASKS_FOR.search(question)),
     )
 
 

@@ -33,6 +33,8 @@ HEADING_WEIGHT = 0.6
 NEIGHBOUR_WEIGHT = 0.35
 NEAR_PIECES = 3
 """Successive pieces that count as one place."""
+WORDLESS = 0.5
+"""The part of its rank in the search that a section keeps that has no word of the question."""
 SHORT = 120
 """Characters; a shorter passage says little by itself."""
 _DEFINES = re.compile(
@@ -110,7 +112,7 @@ def weigh(apart: Sequence[Apart], wanted: Wanted) -> None:
             + WEIGHTS.title * share.of(words.intersection(one.title))
             + WEIGHTS.title_exact * exactness(words, one.title)
             + WEIGHTS.pairs * (len(pairs & neighbours) / len(pairs) if pairs else near)
-            + WEIGHTS.search * one.passage.score
+            + WEIGHTS.search * one.passage.score * (1.0 if words & one.has or one.explains else WORDLESS)
             + WEIGHTS.page / (1 + pages[one.page])
             + WEIGHTS.code * (has_code and (wanted.code or wanted.steps))
             + WEIGHTS.steps * (has_steps and wanted.steps)

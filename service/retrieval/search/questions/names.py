@@ -18,6 +18,7 @@ MAX_LOOKED_THROUGH = 2_000
 MAX_NAMES = 12
 _CODE = re.compile(
     r"`(?P<span>[^`\n]{1,120})`"
+    r"|\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (?P<path>/[\w./{}:-]{1,119}[\w}])"
     r"|(?<![\w-])(?P<flag>--[A-Za-z][\w-]{1,60})"
     r"|(?<![\w.@/-])(?P<dotted>[A-Za-z_]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){1,5})(?:\(\))?"
     r"|(?<![\w.@/-])(?P<word>[A-Za-z_]\w{1,60})(?P<call>\([^()\s]{0,40}\))?(?![\w@/.-]*[@/])"
@@ -26,7 +27,7 @@ _CODE = re.compile(
 _NAME = re.compile(r"\w[^\W_]*+_\w++|[a-z0-9]++[A-Z]\w*+|[A-Z][a-z]++[A-Z]\w*+|[A-Z]{1,6}-?\d{2,8}")
 """A word that is written as names in code are."""
 _SEPARATOR = re.compile(r"\.|::|->|[\s/=:,;()\[\]{}\"']+")
-_CAPITAL = re.compile(r"(?<=[\w,)`'\"] )(?P<name>[A-Z][\w]{2,40})(?!\w|[.:/@-]\w)")
+_CAPITAL = re.compile(r"(?<=[\w,)`'\"] )(?P<name>[A-Z]\w{2,40}(?: [A-Z]\w{2,40}){0,3})(?!\w|[.:/@-]\w)")
 _CODE_WORD = re.compile(r"(?<![\w-])[A-Z]{1,6}-\d{2,8}(?![\w-])")
 
 
@@ -42,9 +43,12 @@ def unknown_names(query: str, words: Words, is_known: Callable[[str], bool], onl
     return tuple(name for name in _code_names(query)[:MAX_NAMES] if _is_unknown(name, words, is_known, only))
 
 
-def capital_words(query: str) -> frozenset[str]:
-    """Return the words, in lower case, that are written with a capital inside of a sentence, as products are."""
-    return frozenset(match["name"].casefold() for match in _CAPITAL.finditer(query[:MAX_LOOKED_THROUGH]))
+def capital_words(query: str) -> dict[str, str]:
+    """Return the words, in lower case, that are written with a capital inside of a sentence, as products are, each with
+    the whole name: of "the Silver Shelf" both words have "Silver Shelf".
+    """
+    names = [match["name"] for match in _CAPITAL.finditer(query[:MAX_LOOKED_THROUGH])]
+    return {word.casefold(): name for name in names for word in name.split()}
 
 
 def _code_names(query: str) -> list[str]:
@@ -53,7 +57,7 @@ def _code_names(query: str) -> list[str]:
     for match in _CODE_WORD.finditer(text):
         found[match[0]] = None
     for match in _CODE.finditer(text):
-        name = match["span"] or match["flag"] or match["dotted"] or match["code"]
+        name = match["span"] or match["path"] or match["flag"] or match["dotted"] or match["code"]
         if name is None and (match["call"] or _NAME.fullmatch(match["word"])):
             name = match["word"]
         if name:

@@ -39,8 +39,8 @@ MAX_KINDRED = 6
 ENGLISH = ("en",)
 MAX_CORRECTED = 4
 LEAST_SPLIT, LEAST_CORRECTED, FIRST_LETTER_FREE_FROM, TWO_LETTERS_FROM = 3, 4, 6, 8
-"""Letters of a half of a word; of a word that may be misspelt; in its first letter; in two places. A short word has
-many neighbours ("cable", "table") that are not meant.
+"""Letters of a half of a word; of a stem that may be misspelt; in its first letter; in two places. A short one has many
+neighbours ("cable", "table") that are not meant, and so has "swimming": it is looked up as "swim".
 """
 SMALL_SITE = 400
 """Sections; with so few of them their number says little about how rare a word is."""
@@ -148,7 +148,7 @@ def query_words(query: str, words: Words, terms: Terms, only: Query | None = Non
         found = words.frequency(term) or int(words.is_known(term))
         return found if not found or only is None or words.is_among(term, only) else 0
 
-    capitals = capital_words(query) if languages[0] != "de" else frozenset()  # German has them for every noun
+    capitals = capital_words(query) if languages[0] != "de" else {}  # German has them for every noun
     found = [
         QueryWord(
             word.casefold(),
@@ -161,14 +161,14 @@ def query_words(query: str, words: Words, terms: Terms, only: Query | None = Non
     names = unknown_names(query, words, lambda term: frequency(term) > 0, only)
     in_names = parts_of_names(query)
     names += tuple(
-        word
+        capitals[word.casefold()]
         for word, read in zip(kept, found, strict=False)
-        if word.casefold() in capitals - in_names
+        if word.casefold() in capitals.keys() - in_names
         and not read.share
         and not read.kindred
         and (not read.corrected or " " in read.corrected)
     )
-    return (*found, *(QueryWord(name, 0.0, is_name=True) for name in names))
+    return (*found, *(QueryWord(name, 0.0, is_name=True) for name in dict.fromkeys(names)))
 
 
 def words_of_question(query: str, languages: Sequence[str] = ENGLISH) -> list[str]:
@@ -213,7 +213,7 @@ def _corrected(
     in_names = parts_of_names(query)
     for word in typed:
         term = words.stem(word)
-        if len(corrected) >= MAX_CORRECTED or len(word) < LEAST_CORRECTED or not term or not word.isalpha():
+        if len(corrected) >= MAX_CORRECTED or len(term) < LEAST_CORRECTED or not word.isalpha():
             continue
         if word.casefold() in in_names or parts_of(word):
             continue  # its parts are asked for
@@ -225,7 +225,7 @@ def _corrected(
             continue  # it is no slip
         found = _nearest(term, 1, words, near)
         found = found or _halves(word, words)
-        if not found and len(word) >= TWO_LETTERS_FROM:
+        if not found and len(term) >= TWO_LETTERS_FROM:
             found = _nearest(term, 2, words, near)
         if found:
             _add(weights, found, NEAR)

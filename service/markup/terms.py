@@ -31,15 +31,16 @@ _SIGNS = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<![^\W_+#])[+#]|[^\w.+#]|_")
 """What is no part of a key. ``C++`` and ``C#`` are not C, and ``2.10`` is not 210."""
 _ARGUMENTS = re.compile(
     r"(?<=[^\s\[({<=])(?:\s*\\?[\[({<].*|=\s*(?:[<\[{(|\"'…]|\.\.|[A-Z][A-Z_]*\b|\Z).*|\s+v?\d+(?:\.\d+)+\S*)\Z"
-    r"|(?<=\A[a-z_$])(?P<rest>[\w$.]*)\??\s*:\s.*\Z"
+    r"|(?<=\A[a-z_$])(?P<rest>[\w$.]*+)\??\s?:(?:\s\S++){1,4}\Z"
     r"|(?<=\A-)(?P<flag>-?[\w-]+)(?:\s+\w+(?:\s+Default:.*)?)\Z",
     re.DOTALL,
 )
 """Arguments, a placeholder of a value, the version that has it, a type: what may follow a name in its heading. With a
 value, as in ``--mode=fast``, it is a use of the name, and what stands there is about the value.
 """
-_LIST = re.compile(r"\s*(?:,|\s/\s|\s\|\s|\sor\s|\sand\s)\s*")
-_ASKING = re.compile(r"[\s?!.,;:？！。]+\Z")  # noqa: RUF001
+_LIST = re.compile(r" ?, ?| [/|] | or | and ")
+_ASKING = " ?!.,;:？！。"  # noqa: RUF001
+_LATIN = "\u024f"
 _CODE = re.compile(r"[^\W_](?:_|\.|-|::|/)+[^\W_]|\A[^A-Z]*[a-z0-9][A-Z]|\A(?:--?|[@$.])[^\W\d_]|\(\)\Z")
 _USE = re.compile(r"(?<!\S)(--?[\w-]+)=\S+")
 _LABEL = re.compile(r"\A\w+:\s+(?=\S+\Z)")
@@ -64,13 +65,11 @@ def _kinds() -> frozenset[str]:
 
 
 @cache
-def _frames() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of the words before a term, and of those behind it."""
-    before = sorted({words for each in _lists().before.values() for words in each}, key=len, reverse=True)
-    behind = sorted({words for each in _lists().behind.values() for words in each}, key=len, reverse=True)
-    lead = "|".join(rf"{re.escape(words)}(?:(?<=')|(?<=[^\x00-\u02ff])|\s+)" for words in before)
-    tail = "|".join(rf"(?:(?=[^\x00-\u02ff])|\s+){re.escape(words)}" for words in behind)
-    return re.compile(rf"\A[¿¡]?(?:{lead})", re.IGNORECASE), re.compile(rf"(?:{tail})\Z", re.IGNORECASE)
+def _frames() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words before a term, and those behind it, the longest first."""
+    lists = _lists()
+    before, behind = ({words for each in one.values() for words in each} for one in (lists.before, lists.behind))
+    return tuple(sorted(before, key=len, reverse=True)), tuple(sorted(behind, key=len, reverse=True))
 
 
 def term_key(name: str) -> str:
@@ -143,10 +142,13 @@ def names_asked(question: str) -> tuple[str, ...]:
     if not text or len(text) > MAX_TERM:
         return ()
     found = [*names_in(text)]
-    lead, tail = _frames()
-    asked = _ASKING.sub("", text) if text[-1:] in "?!.？！。" else text  # noqa: RUF001
-    term = lead.sub("", asked)
-    term = tail.sub("", term)
+    before, behind = _frames()
+    asked = text.rstrip(_ASKING) if text[-1:] in _ASKING else text
+    term = asked.lstrip("¿¡")
+    start = next((words for words in before if _begins(term, words)), "")
+    term = term[len(start) :].strip()
+    end = next((words for words in behind if _ends(term, words)), "")
+    term = term[: len(term) - len(end)].strip()
     if term and term != text:
         found += names_in(term)
         found += names_in(_without_articles(term))
@@ -176,6 +178,17 @@ def mention(name: str, text: str, folded: str) -> int | None:
         return SAME_LETTERS
     key = term_key(name)
     return SAME_KEY if key != name.casefold().strip("-") and key in _SIGNS.sub("", folded) else None
+
+
+def _begins(text: str, words: str) -> bool:
+    """Return whether a text begins with words and goes on; scripts without blanks have none there."""
+    after = text[len(words) : len(words) + 1]
+    return text[: len(words)].casefold() == words and (after == " " or not words[-1].isalpha() or words[-1] > _LATIN)
+
+
+def _ends(text: str, words: str) -> bool:
+    before = text[-len(words) - 1 : -len(words)]
+    return text[-len(words) :].casefold() == words and (before == " " or (before != "" and words[0] > _LATIN))
 
 
 def _without_articles(text: str) -> str:

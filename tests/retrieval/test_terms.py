@@ -189,3 +189,11 @@ def test_long_question_asks_for_no_name():
 @pytest.mark.parametrize(("one", "other"), [("C++", "C"), ("C#", "C"), ("2.1.0", "2.10"), ("2.10.1", "21.01")])
 def test_signs_that_make_another_name(one, other):
     assert term_key(one) != term_key(other)
+
+
+async def test_heading_of_a_term_goes_before_a_row_of_its_page(indexed):
+    rows = "".join(f"| [`{name}`](#{name}) | one of many words about it |\n" for name in ("berth", "mast", "oar"))
+    page = f"# Reference\n\n## Quick reference\n\n| Name | Meaning |\n|---|---|\n{rows}\n## `mast`\n\nHolds the sail.\n"
+    await indexed.fill({"docs/reference.md": page, "docs/berth.md": "# Berths\n\nA berth is for a ship.\n"})
+    for query in ("mast", "What does mast do?", "how do I use `mast`"):
+        assert await first(indexed, query) == ("/reference#mast", "mast")

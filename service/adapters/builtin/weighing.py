@@ -46,10 +46,9 @@ _DEFINES = re.compile(
 _VALUE = re.compile(r"\d|\bdefaults?\b|\bmaximum\b|\bminimum\b|\blimit(?:ed|s)?\b|\bunlimited\b", re.IGNORECASE)
 _LIMITS = re.compile(r"\b(?:limits?|defaults?|maximum|minimum|quotas?)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d")
-_TERM = re.compile(
-    r"\|\s*(?P<row>(?:\\\||[^|])*?)\s*\||\s*(?:[-*+]|\d+\.)\s+(?:\*\*|__)?(?:`(?P<item>[^`]+)`|(?P<name>[^*`:]+?)(?=:|\*\*))"
-)
-"""The first cell of a row, and the name that an item begins with."""
+_CELL = re.compile(r"(?<!\\)\|")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}\.) (?:\*\*|__)?(?:`(?P<code>[^`]++)`|(?P<name>[^*`:]++)(?=:|\*\*))")
+"""The name that an item begins with."""
 
 
 SPELLED = {SAME: 1.0, SAME_LETTERS: 0.9, SAME_KEY: 0.6}
@@ -129,14 +128,23 @@ def _explains(one: Apart, names: Sequence[str]) -> float:
     heading = one.passage.heading.rpartition(" › ")[2] or one.passage.title  # noqa: RUF001
     best = _spelled(heading, names)
     for piece in one.pieces:
-        if piece.kind in ("row", "item") and (term := _TERM.match(piece.text)) is not None:
-            spelled = _spelled(plain(next(filter(None, term.groups()), "")), names)
+        if piece.kind in ("row", "item"):
+            spelled = _spelled(_term(piece), names)
             piece.score *= 1 + OF_THE_TERM * spelled
             best = max(best, spelled)
     if not best and (written := [name for name in names if is_written_as_code(name)]):
         near = [mention(name, piece.text, piece.text.casefold()) for name in written for piece in one.pieces]
         best = MENTIONED * max((SPELLED[each] for each in near if each is not None), default=0.0)
     return best
+
+
+def _term(piece: Piece) -> str:
+    """Return the first cell of a row, or the name that an item begins with; empty without one."""
+    text = piece.text.lstrip()
+    if piece.kind == "row":
+        return plain(_CELL.split(text.removeprefix("|"), 1)[0])
+    item = _ITEM.match(text)
+    return plain(item["code"] or item["name"]) if item is not None else ""
 
 
 def _spelled(text: str, names: Sequence[str]) -> float:

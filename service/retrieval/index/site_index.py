@@ -228,8 +228,11 @@ class SiteIndex:
             ranking.lead({page: found[page] for page in self.shown(list(found), reader) if page in found})
         self._lead_by_title(ranking, query)
         sections = self.term_sections(query, reader)
-        ranking.lead(led_by_terms([each for each in sections if each.leads]))
-        ranking.lead_on_pages([each.id for each in sections if not each.leads])
+        leading = led_by_terms([each for each in sections if each.leads])
+        ranking.lead(leading)
+        ranking.lead_on_pages(
+            [each.id for each in sections if each.is_heading and each.id >> PAGE_SHIFT not in leading]
+        )
         return ranking
 
     def _lead_by_title(self, ranking: Ranking, query: str) -> None:
@@ -266,7 +269,9 @@ class SiteIndex:
             spelled = spelling(query, title, headings, entries.get(id_, ()), is_code=id_ in code)
             if spelled is not None:
                 place = (*self._aside(id_, text), spelled.nearness, spelled.kind)
-                found.append(TermSection(id_, place, headings, leads=not spelled.is_prose))
+                found.append(
+                    TermSection(id_, place, headings, leads=not spelled.is_prose, is_heading=spelled.is_heading)
+                )
         return without_outer(found)
 
     def _naming(self, sections: Sequence[int], names: Sequence[str]) -> list[TermSection]:

@@ -39,6 +39,8 @@ class TermSection(Struct, frozen=True):
     """Those above it and its own."""
     leads: bool = True
     """It goes before all others, and not only on its page."""
+    is_heading: bool = False
+    """The term is its heading, and no row of it."""
 
 
 class Spelling(Struct, frozen=True, order=True):
@@ -47,6 +49,10 @@ class Spelling(Struct, frozen=True, order=True):
     is_prose: bool
     nearness: int
     kind: int
+
+    @property
+    def is_heading(self) -> bool:
+        return self.kind in (TITLE, HEADING)
 
 
 def spelling(

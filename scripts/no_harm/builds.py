@@ -1,7 +1,8 @@
 """Sites as the generators themselves make them: where each link of a page leads, by the pages that were built.
 
 The versions are those of ``scripts/oracle``; Jekyll is Debian's. Each is installed, where it is not there yet, into the
-folder of the work, and makes a site in some seconds.
+folder of the work, and makes a site in some seconds. HonKit is not among them: unlike GitBook, whose format it reads, it
+does not know percent-encoded names.
 """
 
 import posixpath
@@ -15,7 +16,7 @@ from lxml import html
 from msgspec import Struct
 
 from scripts.no_harm.reader import Ends, Reading
-from scripts.oracle import docusaurus, gitbook, hugo, mkdocs, sphinx, starlight, vitepress
+from scripts.oracle import docusaurus, hugo, mkdocs, sphinx, starlight, vitepress
 from scripts.oracle.build import npm_packages, python_packages, run
 
 _OWN = re.compile(r"The word (kite\d+)\b")
@@ -52,11 +53,6 @@ def _vitepress(site: Path, work: Path) -> Path:
     return site / "docs" / ".vitepress" / "dist"
 
 
-def _gitbook(site: Path, work: Path) -> Path:
-    run([(npm_packages(work, gitbook.PACKAGES) / ".bin" / "honkit").resolve(), "build"], site)
-    return site / "_book"
-
-
 def _mkdocs(site: Path, work: Path) -> Path:
     python = python_packages(work, (*mkdocs.PACKAGES, "mkdocs-redirects==1.2.2"))
     run([python, "-m", "mkdocs", "--quiet", "build"], site)
@@ -89,7 +85,7 @@ def _jekyll(site: Path, _work: Path) -> Path:
 
 
 BUILDERS: Mapping[str, Callable[[Path, Path], Path]] = {
-    "docusaurus": _docusaurus, "gitbook": _gitbook, "hugo": _hugo, "jekyll": _jekyll, "mdbook": _mdbook,
+    "docusaurus": _docusaurus, "hugo": _hugo, "jekyll": _jekyll, "mdbook": _mdbook,
     "mkdocs": _mkdocs, "sphinx": _sphinx, "starlight": _starlight, "vitepress": _vitepress,
 }  # fmt: skip
 

@@ -118,6 +118,11 @@ FRENCH = "locales: {root: {lang: 'en'}, fr: {lang: 'fr'}}, "
             'set the title of a.md to "New"',
             {"b.md": "[a]({% link a.md %}#new) [b]({{ '/a.html#new' | relative_url }})\n"},
         ),
+        (  # an entry of the navigation that is found by two names goes once
+            {"mkdocs.yml": 'nav:\n  - A: "what?.md"\n  - B: b.md\n', "docs/what?.md": PAGE, "docs/b.md": PAGE},
+            'remove page "docs/what?.md"',
+            {"mkdocs.yml": "nav:\n  - B: b.md\n"},
+        ),
         (  # a heading that links name stays, though nothing is left below it, and a part might have its anchor
             {
                 "a.md": f"{PART}## Next\n\n- [o](old.md)\n\n## End\n\n- [o](old.md)\n",

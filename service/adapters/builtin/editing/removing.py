@@ -130,9 +130,12 @@ def _out_of_navigation(
     editing: Editing, path: str, lines: Sequence[str], page: str, entries: Sequence[DeadLink]
 ) -> Generator[Step, Turn, bool]:
     after: list[str] | None = [*lines]
+    is_yaml = path.endswith((".yml", ".yaml"))
+    if is_yaml:  # an item goes once, though it may be found by two names
+        entries = list({entry.line: entry for entry in entries}.values())
     for entry in sorted(entries, key=lambda link: -link.line):
         assert after is not None
-        if path.endswith((".yml", ".yaml")):
+        if is_yaml:
             without = without_item(after, entry.line)
         else:
             text = without_entry("\n".join(after), entry.line, entry.found)

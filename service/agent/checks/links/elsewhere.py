@@ -13,9 +13,9 @@ from typing import NamedTuple
 from service.agent.checks.links.guesses import BrokenLink
 from service.agent.checks.links.site_view import SiteView
 from service.markup.front_matter import block_of
-from service.markup.pages import is_markdown, without_suffix
+from service.markup.pages import is_markdown, is_page, without_suffix
 from service.retrieval.site.detection import is_configuration
-from service.retrieval.site.layout import DEPENDENCY_FOLDERS
+from service.retrieval.site.layout import DEPENDENCY_FOLDERS, within
 from service.retrieval.site.translations import copy_key
 
 MAX_FILES, MAX_FOUND, MAX_LEAD = 300, 500, 64
@@ -99,7 +99,7 @@ def _copy(path: str, view: SiteView) -> _Copy | None:
     page, layout = view.site.pages.get(path), view.layout
     if page is not None:
         return _Copy(page.copy_key, page.version, page.language)
-    if not layout.is_page(path):
+    if not is_page(path) or not within(path, layout.root):
         return None
     _, version, language = layout.resolve_url(path, {}, layout.bases[0])
     return _Copy(copy_key(layout, path, language, version, layout.bases[0]), version, language)

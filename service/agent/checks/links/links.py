@@ -139,8 +139,7 @@ class Links:
         self, changes: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str]
     ) -> list[BrokenLink]:
         """Return the names of pages that went in files that are no pages, and in front matter."""
-        is_page_there = before.layout.is_page
-        gone = {path: moved.get(path) for path, text in changes.items() if text is None and is_page_there(path)}
+        gone = {path: moved.get(path) for path, text in changes.items() if text is None and is_page(path)}
         if not gone:
             return []
         paths = await asyncio.to_thread(self._workspace.readable_paths)

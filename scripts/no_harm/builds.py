@@ -1,8 +1,8 @@
 """Sites as the generators themselves make them: where each link of a page leads, by the pages that were built.
 
 The versions are those of ``scripts/oracle``; Jekyll is Debian's. Each is installed, where it is not there yet, into the
-folder of the work, and makes a site in some seconds. HonKit is not among them: unlike GitBook, whose format it reads, it
-does not know percent-encoded names.
+folder of the work, and makes a site in some seconds. HonKit is not among them: unlike GitBook, whose format it reads,
+it does not know percent-encoded names.
 """
 
 import posixpath

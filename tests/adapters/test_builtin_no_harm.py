@@ -164,6 +164,25 @@ async def test_sound_link_is_not_fixed(files, page, links):
     assert found.changed == {}
 
 
+async def test_names_of_another_version_are_others():
+    lists, page = '{"main": ["g/a", "b"]}\n', "---\npagination_next: g/a\n---\n\nText.\n\nMore.\n"
+    old = "versioned_docs/version-1.0"
+    files = docusaurus(
+        **{
+            "versions.json": '["1.0"]\n',
+            "versioned_sidebars/version-1.0-sidebars.json": lists,
+            "sidebars.json": lists,
+            **{f"{folder}/{name}.md": page for folder in (old, "docs") for name in ("g/a", "b")},
+        }
+    )
+    found = await done(files, "rename page docs/g/a.md to docs/g/c.md")
+    assert found.problems == ()
+    assert found.changed.keys() == {"docs/g/a.md", "docs/b.md", "docs/g/c.md", "sidebars.json"}
+    found = await done(files, f"rename page {old}/g/a.md to {old}/g/c.md")
+    assert [one.path for one in found.problems] == ["versioned_sidebars/version-1.0-sidebars.json"]
+    assert found.changed.keys() == {f"{old}/g/a.md", f"{old}/b.md", f"{old}/g/c.md"}
+
+
 @pytest.mark.parametrize("head", ["# A\n", "---\ndraft: true\n---\n# A\n"])
 async def test_translation_of_a_removed_page_is_named(head):
     french = "i18n/fr/docusaurus-plugin-content-docs/current/a.md"

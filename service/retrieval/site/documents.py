@@ -63,6 +63,8 @@ class DocumentSet(Struct, frozen=True, omit_defaults=True):
     """Whether ``exclude`` stands instead of the rule that names with ``_`` are no pages."""
     sidebars: tuple[SidebarItem, ...] | None = None
     """None where the navigation is not known."""
+    sidebar_file: str = ""
+    """The file that has them; it names no documents of other versions."""
     categories: dict[str, Category] = {}
     """By folder below that of the documents."""
 

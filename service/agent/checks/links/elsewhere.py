@@ -52,12 +52,13 @@ def named_elsewhere(
     texts: Mapping[str, str], gone: Mapping[str, str | None], before: SiteView, now: SiteView
 ) -> list[BrokenLink]:
     """Return the names of pages that went, each with the one in its place. ``gone``: by path, where each is now."""
-    names: dict[str, str | None] = {}
+    names: dict[str, dict[str, str | None]] = {}
     stems = {without_suffix(path): without_suffix(to) if to is not None else None for path, to in gone.items()}
     for path, to in gone.items():
         new = dict(_names(to, now)) if to is not None else {}
+        own = names.setdefault(_documents(path, before), {})
         for form, name in _names(path, before):
-            names.setdefault(name, new.get(form))
+            own.setdefault(name, new.get(form))
     found: list[BrokenLink] = []
     for path, text in texts.items():
         if len(found) >= MAX_FOUND:
@@ -65,8 +66,27 @@ def named_elsewhere(
         if is_markdown(path):
             block = block_of(text)
             text = "\n" + block.text if block is not None and block.end else ""
-        found += _in_text(path, text, names, stems)
+        found += _in_text(path, text, _meant_in(path, names, before), stems)
     return found[:MAX_FOUND]
+
+
+def _documents(path: str, view: SiteView) -> str:
+    """Return the folder of the documents that a page, or a file of sidebars, belongs to; empty for none."""
+    sets = view.layout.documents
+    own = next((each for each in sets if each.sidebar_file == path), None) or view.layout.document_set(path)
+    return "" if own is None else own.original or own.folder
+
+
+def _meant_in(path: str, names: Mapping[str, Mapping[str, str | None]], view: SiteView) -> Mapping[str, str | None]:
+    """Return the names that a file may mean. ``names``: by the documents of their pages. The sidebars and pages of one
+    version do not mean the documents of another one by their ids.
+    """
+    here = _documents(path, view)
+    found: dict[str, str | None] = {}
+    for documents, own in names.items():
+        is_other = here and documents and here != documents
+        found |= {name: to for name, to in own.items() if not is_other or (is_markdown(path) and name.startswith("/"))}
+    return found
 
 
 def translations_left(gone: Mapping[str, str | None], before: SiteView, now: SiteView) -> list[BrokenLink]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.markup.generator_files import NAVIGATION, matcher
-from service.retrieval.site.documents import Category, DocumentSet, SidebarItem
+from service.retrieval.site.documents import Category, DocumentSet
 from service.retrieval.site.generators.docusaurus.sidebars import sidebars_of
 from service.retrieval.site.ignore_files import IgnoreRules, ignore_rules
 from service.retrieval.site.javascript.script import exported
@@ -239,13 +239,15 @@ def _documents(site: _Site, options: Options, *, is_sure: bool) -> Iterator[Docu
         at = folder if name == _CURRENT else join_path(site.root, f"{lead}versioned_docs/version-{name}")
         label = (text_setting(about, "label") or _part(name, "")) if name == _CURRENT and len(versions) > 1 else name
         is_alone = name == _CURRENT and len(versions) == 1
+        file = _sidebar_file(site, options, name, lead)
         prefix = f"{route}{clean_url(part).rstrip('/')}"
         base = DocumentSet(
             at, "\0" if not is_sure and is_alone else f"{site.base}{prefix}", route,
             version="" if is_alone else label, is_default=name == last,
             keeps_numbers=options.get("numberPrefixParser") is False,
             include=_rules(options.get("include")), exclude=_rules(options.get("exclude")), has_own_rules=has_rules,
-            sidebars=_sidebars(site, options, name, lead), categories=_categories(site, at),
+            sidebars=(sidebars_of(site.value(file)) if file else ()) if file is not None else None,
+            sidebar_file=file or "", categories=_categories(site, at),
         )  # fmt: skip
         if site.holds(at):
             yield base
@@ -261,7 +263,8 @@ def _changed(base: DocumentSet, folder: str, prefix: str, language: _Language) -
     return DocumentSet(
         folder, prefix, base.route, version=base.version, language=language.name, is_default=base.is_default,
         original=base.folder, keeps_numbers=base.keeps_numbers, include=base.include, exclude=base.exclude,
-        has_own_rules=base.has_own_rules, sidebars=base.sidebars, categories=base.categories,
+        has_own_rules=base.has_own_rules, sidebars=base.sidebars, sidebar_file=base.sidebar_file,
+        categories=base.categories,
     )  # fmt: skip
 
 
@@ -291,22 +294,22 @@ def _versions(site: _Site, options: Options, lead: str) -> list[str]:
     return [name for name in listed if name in only] or listed if only else listed
 
 
-def _sidebars(site: _Site, options: Options, version: str, lead: str) -> tuple[SidebarItem, ...] | None:
-    """Return the items of the sidebars; None for one that lists all folders."""
+def _sidebar_file(site: _Site, options: Options, version: str, lead: str) -> str | None:
+    """Return the file of the sidebars; empty for none, and None for a sidebar that lists all folders."""
     if version != _CURRENT:
         path = join_path(site.root, f"{lead}versioned_sidebars/version-{version}-sidebars.json")
-        return sidebars_of(site.value(path)) if path in site.files else ()
+        return path if path in site.files else ""
     given = options.get("sidebarPath")
     if given is False:
-        return ()
+        return ""
     if isinstance(given, str):
         path = _below(site.root, given) or ""
         if path in site.files:
-            return sidebars_of(site.value(path))
+            return path
     if "sidebarPath" not in options and (lead or options):
         return None
     path = next((name for name in sorted(site.files) if dirname(name) == site.root and _SIDEBARS.search(name)), "")
-    return sidebars_of(site.value(path)) if path and not lead else None
+    return path if path and not lead else None
 
 
 def _categories(site: _Site, folder: str) -> dict[str, Category]:

@@ -43,6 +43,7 @@ from service.domain.threads.recorded_reply import FinishReason
 from service.domain.threads.replies import (
     INTERRUPTED,
     AnswerEvent,
+    CallEnded,
     LiveEvent,
     ModelFailure,
     ReplyBroken,
@@ -53,6 +54,7 @@ from service.markup import suggestions
 from service.markup.suggestions import Suggestion, page_of
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
+    MODEL_REPLY_BROKEN,
     AssistantMessage,
     Continuation,
     Grounding,
@@ -138,12 +140,15 @@ class _Answering:
         self.live: Callable[[LiveEvent], None] | None = None
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
-        self._written = AnswerText(self._finder.found.url_of, self._finder.addresses, self._finder.addresses.resolve)
+        addresses, tools = self._finder.addresses, (SEARCH.name, READ_PAGE.name)
+        self._written = AnswerText(self._finder.found.url_of, addresses, addresses.resolve, tools)
         self._budget = ContextBudget()
         self._asked = ""
         """As ``Queries.asked``."""
         self._alone = ""
         """As ``Queries.alone``."""
+        self._lost: list[Usage] = []
+        """Usage of the call's replies that were paid and could not be used."""
         self._steps: list[_Step] = []
         self._calls: tuple[ToolCall, ...] = ()
         finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
@@ -270,7 +275,7 @@ class _Answering:
         rounds_left = self._settings.max_searches + self._settings.max_reads + 2
         while transcript.finish is None and (rounds_left > 0 or transcript.is_cut):
             rounds_left -= 0 if transcript.is_cut else 1
-            may_call = rounds_left > 0 and not self._tools.is_used_up
+            may_call = rounds_left > 0 and not self._tools.is_used_up and not transcript.has_written_call
             async with aclosing(self._call(may_call=may_call)) as events:
                 async for event in events:
                     yield event
@@ -303,18 +308,27 @@ class _Answering:
                         case ModelEnd():
                             end = chunk
         except ModelFailed as failed:
+            for event in self._take_lost():
+                yield event
             if not transcript.is_cut:
                 raise
             yield ModelFailure(self._model.name, failed.error.code, str(failed))
             for event in await transcript.give_up():
                 yield event
             return
+        for event in self._take_lost():
+            yield event
         for event in await transcript.end_call(end, is_filtered=is_filtered(end), may_call=may_call):
             yield event
         if transcript.is_empty:
-            raise empty_reply()
+            raise empty_reply(has_written_call=transcript.has_written_call)
         taken = (call.id for step in self._steps for call in step.said.tool_calls)
         self._calls = with_unique_ids(end.tool_calls, taken) if may_call else ()
+
+    def _take_lost(self) -> Sequence[CallEnded]:
+        """Return the calls whose replies were lost, and count them."""
+        lost, self._lost = self._lost, []
+        return [self._transcript.lose_call(usage, self._model.name) for usage in lost]
 
     def _take(self, text: str) -> bool:
         """Give readers what becomes of a text at once; a long one, or one that may be withheld, goes the other way."""
@@ -347,10 +361,18 @@ class _Answering:
 
         async def reply(budget: ContextBudget) -> AsyncGenerator[ModelChunk, None]:
             self._budget = budget
-            # Without a name here: the prompt is freed once the model has it.
-            async with open_reply(self._model, await self._request(may_call=may_call)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            for is_last in (False, True):
+                has_begun = False
+                try:
+                    # Without a name here: the prompt is freed once the model has it.
+                    async with open_reply(self._model, await self._request(may_call=may_call)) as chunks:
+                        async for chunk in chunks:
+                            has_begun |= not isinstance(chunk, ModelWaiting)
+                            yield chunk
+                    return
+                except ServiceError as error:  # one that cannot be read is asked for once more
+                    if is_last or has_begun or error.code != MODEL_REPLY_BROKEN:
+                        raise
 
         has_ended = False
         try:
@@ -376,6 +398,7 @@ class _Answering:
             self._grounding(),
             going_on,
             reports_waits=True,
+            on_usage=self._lost.append,
             on_text=self._take,
         )
 

@@ -51,9 +51,14 @@ def filter_notice(*, after_text: bool) -> str:
     return f"\n\n{_ENDED}" if after_text else _WITHHELD
 
 
-def empty_reply() -> ModelFailed:
-    """Return the failure of a model that has written nothing, asked twice."""
-    return ModelFailed(ServiceError("the model wrote nothing, although it was asked twice", code=MODEL_EMPTY))
+def empty_reply(*, has_written_call: bool) -> ModelFailed:
+    """Return the failure of a model that has written nothing, asked twice. ``has_written_call``: but calls as text."""
+    says = (
+        "the model writes its calls of tools as text: start its server with a parser of tool calls for this model"
+        if has_written_call
+        else "the model wrote nothing, although it was asked twice"
+    )
+    return ModelFailed(ServiceError(says, code=MODEL_EMPTY))
 
 
 def as_readers_learn(error: ServiceError) -> ReplyBroken:

@@ -22,6 +22,9 @@ MAX_CUTS = 2
 MAX_EMPTY_CALLS = 2
 """Calls that end without a word; behind the first one the model is asked once more."""
 
+LOST = "lost"
+"""End of a call that was paid, whose reply could not be used."""
+
 MAX_PIECES = 64
 """Pieces of a text that are kept apart: in single words it takes ten times the memory."""
 
@@ -48,6 +51,8 @@ class Transcript:
         self.usage = Usage()
         self.model = ""
         """The model that the last call used."""
+        self.has_written_call = False
+        """Whether a call of a tool was written as text: then none is offered any more."""
         self.is_unsure = False
         """Whether the last call showed the nearest passages, and was not sure that they answer."""
         self.finish: FinishReason | None = None
@@ -72,7 +77,7 @@ class Transcript:
         """Read what is on record, to go on behind it. The cost grows with its length: call it in a thread."""
         words: list[str] = []
         for call in progress.calls:
-            if call.end is not None and call.end.reason == PLANNED:
+            if call.end is not None and call.end.reason in (PLANNED, LOST):
                 continue
             self._pass_over(self._written.feed(call.raw))
             words.append(call.raw)
@@ -126,12 +131,13 @@ class Transcript:
         is_cut = end.reason == "length" and not end.tool_calls and self._cuts + 1 < MAX_CUTS and self.said.strip() != ""
         if not is_cut:
             events += self._given(await self._without_withheld(self._written.finish(), is_end=True))
-        reason = self._reason_of(end, is_filtered=is_filtered, may_call=may_call)
+        has_written_call = bool(self._written.take_calls())
+        reason = self._reason_of(end, has_written_call=has_written_call, is_filtered=is_filtered, may_call=may_call)
         self.begun = self.said if is_cut else ""
         self._end(reason, self.said)
         return [*events, CallEnded(raw, CallEnd(reason, end.model, end.usage))]
 
-    def _reason_of(self, end: ModelEnd, *, is_filtered: bool, may_call: bool) -> str:
+    def _reason_of(self, end: ModelEnd, *, has_written_call: bool, is_filtered: bool, may_call: bool) -> str:
         """Return why a call ended, for the record."""
         if end.tool_calls:
             return "tool_calls" if may_call else "stop"
@@ -139,11 +145,18 @@ class Transcript:
             return "content_filter"
         if end.reason == "length" and self.said.strip():
             return "length"
+        if has_written_call:
+            return "written_call"
         if end.reason == "unknown" and self.said.strip():
             return "other"
         is_silent = len(self.text) == self._shown_before and not self.begun
         says_nothing = is_silent and not self._written.says_unanswered and not self._written.cited
         return "empty" if says_nothing else "stop"
+
+    def lose_call(self, usage: Usage, model: str) -> CallEnded:
+        """Count a call whose reply could not be used, and return what to record of it."""
+        self.usage += usage
+        return CallEnded("", CallEnd(LOST, model, usage))
 
     async def give_up(self) -> Given:
         """Return what to give where a text that was cut cannot be continued."""
@@ -196,6 +209,11 @@ class Transcript:
                 pass
             case "empty":
                 self._empty_calls += 1
+            case "written_call" if self._empty_calls and self.text.strip():
+                self.finish = "stop"
+            case "written_call":
+                self._empty_calls += 1
+                self.has_written_call = True
             case "content_filter":
                 self.finish = "content_filter"
             case "other":

@@ -44,6 +44,7 @@ from service.domain.jobs.decider import (
     PlanChanged,
     PullRequestOpened,
     PullRequestUpdated,
+    ReplyLost,
     RoundStarted,
 )
 from service.queries.jobs.jobs import (
@@ -437,7 +438,7 @@ def _work_detail(event: JobEvent) -> str:
             return ", ".join(f"@{one.name} {one.problem or f'{one.ref} at {one.commit[:12]}'}" for one in contexts)
         case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
             return url
-        case ModelReminded(reason=reason):
+        case ModelReminded(reason=reason) | ReplyLost(reason=reason):
             return reason
         case PlanChanged(todos=todos):
             done = sum(todo.status == "completed" for todo in todos)

@@ -1,7 +1,7 @@
 """A model's reply and its cost, as events record them."""
 
 import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -30,18 +30,18 @@ class ToolCall(Struct, frozen=True):
     """JSON text as the model wrote it: perhaps not JSON at all. Read it with ``decoded_arguments``."""
 
 
-class ReplyMemory(Struct, frozen=True, omit_defaults=True):
+class ReplyMemory(Struct, frozen=True):
     """Parts of a reply that its provider wants back with it: thoughts, signatures. No one but the provider reads them.
 
     They go back to the model of ``owner`` alone: another one would refuse them, and they may be what someone thought.
     """
 
-    owner: str = ""
+    owner: str
     """Names the provider, its address and the model; compared, never read."""
-    message: dict[str, Any] = {}
-    """Fields of the message, by the names under which they came."""
-    calls: tuple[dict[str, Any], ...] = ()
-    """Fields of its tool calls, in their order."""
+    data: str
+    """Opaque: packed by the adapter that reads it."""
+    bytes: int
+    """The size that it adds to a prompt."""
 
 
 def decoded_arguments(text: str, kind: type[T]) -> T:

@@ -37,6 +37,7 @@ from service.domain.jobs.decider import (
     PullRequestClosed,
     PullRequestOpened,
     PullRequestUpdated,
+    ReplyLost,
     RoundStarted,
     ToolReturned,
     WorkFinished,
@@ -115,12 +116,13 @@ class JobsView:
                         f"UPDATE jobs SET {columns} WHERE id = ?",  # noqa: S608  (our own names)
                         (*changed.values(), job_id),
                     )
-                elif isinstance(event, ModelReplied):
-                    usage = event.usage
+                elif isinstance(event, ModelReplied | ReplyLost):
+                    usage, model = event.usage, event.model if isinstance(event, ModelReplied) else None
                     db.execute(
-                        "UPDATE jobs SET model = ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
+                        "UPDATE jobs SET model = coalesce(?, model), input_tokens = input_tokens + ?,"
+                        " output_tokens = output_tokens + ?,"
                         " cost_usd = CASE WHEN ? IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + ? END WHERE id = ?",
-                        (event.model, usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.cost_usd, job_id),
+                        (model, usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.cost_usd, job_id),
                     )
         # What is decoded after an erasure has nothing to hide; this is for the rows that were made before it.
         for subject, _ in decoded(ERASURES, events):
@@ -195,7 +197,7 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             return {"archived_at": None}
         case (
             JobRequested() | WorkspaceOpened() | ContextsOpened() | ModelReplied() | FileChanged() | ToolReturned()
-            | WorkFinished()
+            | WorkFinished() | ReplyLost()
             | Committed() | BranchPushed() | MessageAdded() | WorkRebased()
             | CommentIgnored() | CommentAnswered() | ModelReminded()
             | BaseMerged() | BaseNotMerged()

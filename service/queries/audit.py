@@ -13,6 +13,7 @@ from service.domain.errors import NotFound
 from service.views.audit import EventView
 
 HIDDEN = "[hidden]"
+_HIDDEN = ("secret", "memory")
 CATEGORIES = tuple(sorted(one.category for one in vars(streams).values() if isinstance(one, Decider)))
 PAGE = 1000
 WINDOW = 500
@@ -66,12 +67,13 @@ def fields_of(event: RecordedEvent, *, personal: bool) -> dict[str, Any]:
 def personal_fields_of(event: RecordedEvent) -> dict[str, Any] | None:
     """Return the sealed fields of an event; None when there are none, or when they are erased.
 
-    Secrets (of webhooks) are never shown: a reader of the log need not be able to sign with them.
+    Secrets (of webhooks) are never shown: a reader of the log need not be able to sign with them. Nor is what goes back
+    to a model alone.
     """
     if event.personal is None:
         return None
     fields = msgspec.json.decode(event.personal, type=dict[str, Any])
-    return {name: HIDDEN if name == "secret" else value for name, value in fields.items()}
+    return {name: HIDDEN if name in _HIDDEN else value for name, value in fields.items()}
 
 
 def state_of(event: RecordedEvent) -> str:

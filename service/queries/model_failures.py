@@ -31,6 +31,7 @@ class ModelFailing(Struct, frozen=True):
 
 _MODEL = "Choose or add another on the page Models, or set model in its [models] section."
 _AWAY = "Look at the provider's status and at api_base in its [models] section; fallback there names another model."
+_WINDOW = "Set context_tokens in its [models] section to the window that its server was started with."
 _OTHER = ("The call fails.", _MODEL)
 _ADVICE = {
     "model_key_refused": (
@@ -50,6 +51,13 @@ _ADVICE = {
     "model_cut_off": ("The provider ends its replies before their end.", _AWAY),
     "unknown_model": ("The provider does not know the model.", _MODEL),
     "model_refused_request": ("The provider refuses the request.", _MODEL),
+    "model_reply_broken": ("The provider's replies cannot be read.", _AWAY),
+    "model_sent_nothing": ("The provider answers with an empty stream.", _WINDOW),
+    "request_too_large": (
+        "One request is larger than the provider accepts in a minute.",
+        "Ask the provider for a higher limit of tokens, or set context_tokens in its [models] section below it.",
+    ),
+    "context_window_exceeded": ("The prompt does not fit the model's window.", _WINDOW),
     "model_empty": ("The model writes nothing.", _MODEL),
 }
 

@@ -53,6 +53,7 @@ from service.domain.jobs.decider import (
     PullRequestClosed,
     PullRequestOpened,
     PullRequestUpdated,
+    ReplyLost,
     RoundStarted,
     Todo,
     ToolReturned,
@@ -176,6 +177,9 @@ class JobStreamEncoder:
                 return self._model_replied(event)
             case ToolReturned():
                 return self._tool_returned(event)
+            case ReplyLost(usage=usage):
+                self._usage += usage
+                return [self._data(event)]
             case PullRequestOpened(url=url) | PullRequestUpdated(url=url):
                 self._pull_request = url
                 return [self._data(event)]
@@ -286,6 +290,7 @@ _SHOWN: Mapping[type[JobEvent], tuple[str, ...]] = {
     ModelReplied: ("model", "text", "tool_calls", "usage", "replied_at"),
     PlanChanged: ("todos",),
     ModelReminded: ("reason", "reminded_at"),
+    ReplyLost: ("code", "reason", "usage", "lost_at"),
     WorkFinished: ("title", "summary", "finished_at", "ending"),
     ChecksReported: ("round", "problems", "returned", "reported_at"),
     Committed: ("commit", "message", "committed_at"),

@@ -252,7 +252,7 @@ async def test_a_prompt_too_long_is_shortened_and_asked_again(provider, model, p
     await run_work(journal, FakeDocsSource(files), model)
     assert len(told(provider.asked[9])) < 0.8 * len(told(provider.asked[8]))
     assert [reply.shrink_level for reply in replies(journal)] == [0] * 8 + [1]
-    for _ in range(2):
+    for _ in range(4):
         provider.will_fail(400, "invalid_request_error", CONTEXT[protocol], code="context_length_exceeded")
     with pytest.raises(Invalid, match="context_tokens") as failed:
         await run_work(Journal("x"), FakeDocsSource(files), model)

@@ -134,8 +134,8 @@ def _quote(text: str, secrets: Collection[str]) -> str:
     return line if len(line) <= MAX_QUOTED_CHARACTERS else line[: MAX_QUOTED_CHARACTERS - 1] + "…"
 
 
-_PAID = (MODEL_REPLY_BROKEN,)
-"""Codes of replies that were written, and so paid for, and thrown away: they are asked for once more."""
+_NOT_AGAIN = (MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING)
+"""Codes of replies that are not asked for again here: the caller counts what was paid, or sends a shorter prompt."""
 
 
 class Retries(Struct, frozen=True):
@@ -151,13 +151,11 @@ class Retries(Struct, frozen=True):
 
         A server's Retry-After wins (RFC 9110, section 10.2.3). Otherwise full jitter (AWS Architecture Blog,
         "Exponential Backoff And Jitter") over half a second, doubled each time; four times that when the rate is
-        limited, because providers count by the minute. A quota that is used up does not come back so soon, and an empty
-        stream is answered to the same prompt again.
+        limited, because providers count by the minute. A quota that is used up does not come back so soon.
         """
-        tries = min(self.tries, 2) if error.code in _PAID else self.tries
-        if not isinstance(error, Unavailable) or isinstance(error, QuotaUsedUp) or tried >= tries:
+        if not isinstance(error, Unavailable) or isinstance(error, QuotaUsedUp) or tried >= self.tries:
             return None
-        if error.code == MODEL_SENT_NOTHING:
+        if error.code in _NOT_AGAIN:
             return None
         wait = error.retry_after_seconds
         if wait is None:

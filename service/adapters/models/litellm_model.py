@@ -8,6 +8,7 @@ Importing this module imports nothing of litellm (``model_library``).
 """
 
 import asyncio
+import hashlib
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
@@ -368,7 +369,13 @@ class LitellmModel:
     def _end(self, library: Library, facts: "_Facts", ending: Ending, estimate: Tokens) -> ModelEnd:
         usage = self._usage(library, facts, ending.tokens or estimate)
         model = f"{facts.provider}/{ending.model}" if ending.model else self._spec.model
-        return ModelEnd(ending.reason, ending.tool_calls, usage, model, ending.memory, ending.said)
+        memory = ending.memory.pack(self._owner(facts)) if ending.memory is not None else None
+        return ModelEnd(ending.reason, ending.tool_calls, usage, model, memory, ending.said)
+
+    def _owner(self, facts: "_Facts") -> str:
+        """Return the owner of this model's memory of its replies: another address or another model has none of it."""
+        place = "\n".join((facts.provider, self._spec.api_base, self._spec.model))
+        return hashlib.sha256(place.encode()).hexdigest()[:16]
 
     def _report_usage(self, library: Library, facts: "_Facts", request: ModelRequest, tokens: Tokens) -> None:
         if request.on_usage is not None:

@@ -6,8 +6,13 @@ form of Anthropic's), ``provider_specific_fields`` (litellm's proxy). They go ba
 came, unread.
 """
 
+import base64
+import zlib
 from collections.abc import Sequence
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from service.domain.model import ReplyMemory
 
@@ -67,7 +72,7 @@ class MemoryCollector:
         self._characters += characters
         return self._characters <= MAX_CHARACTERS
 
-    def collected(self, calls: Sequence[dict[str, Any]]) -> ReplyMemory | None:
+    def collected(self, calls: Sequence[dict[str, Any]]) -> "Collected | None":
         """Return the memory of the reply, with that of its calls in their order; None when there is none.
 
         Half of a signed thought would be refused, so a memory that is too large is none.
@@ -78,7 +83,30 @@ class MemoryCollector:
         message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items()}
         message |= self._objects
         message |= {name: [_joined(block) for block in blocks] for name, blocks in self._blocks.items()}
-        return ReplyMemory(message=message, calls=tuple(calls) if any(calls) else ())
+        return Collected(message, tuple(calls) if any(calls) else ())
+
+
+class Collected(Struct, frozen=True):
+    """The parts of one reply that go back."""
+
+    message: dict[str, Any]
+    """Fields of the message, by the names under which they came."""
+    calls: tuple[dict[str, Any], ...]
+    """Fields of its tool calls, in their order; empty when they have none."""
+
+    def pack(self, owner: str) -> ReplyMemory:
+        """Return it for the record; not as text, for it is no one's to read."""
+        document = msgspec.json.encode(self)
+        return ReplyMemory(owner, base64.b64encode(zlib.compress(document)).decode(), len(document))
+
+
+def unpack(memory: ReplyMemory) -> Collected | None:
+    """Return what was packed; None for what cannot be read any more."""
+    try:
+        document = zlib.decompressobj().decompress(base64.b64decode(memory.data), 4 * MAX_CHARACTERS)
+        return msgspec.json.decode(document, type=Collected)
+    except (ValueError, zlib.error, msgspec.DecodeError):
+        return None
 
 
 def _append(blocks: list[dict[str, Any]], block: object) -> None:

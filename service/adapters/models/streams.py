@@ -39,10 +39,10 @@ from service.adapters.models.fields import (
     texts_of,
     whole_characters,
 )
-from service.adapters.models.memory import MemoryCollector
+from service.adapters.models.memory import Collected, MemoryCollector
 from service.adapters.models.tool_calls import ToolCalls, is_object
 from service.domain.errors import Unavailable
-from service.domain.model import ReplyMemory, ToolCall
+from service.domain.model import ToolCall
 from service.ports.model import MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -68,7 +68,7 @@ class Ending(Struct, frozen=True):
     """None when the provider did not say."""
     model: str
     """The provider's own name for it; empty when it did not say."""
-    memory: ReplyMemory | None = None
+    memory: Collected | None = None
     """Parts of the reply that have to come back with it."""
     said: str = ""
     """The provider's word for an end reason that is not known."""

@@ -1,17 +1,25 @@
 """One call of the model for a job: what it is asked, and its reply, whole or not at all."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import functools
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+
+from msgspec.structs import replace
 
 from service.agent.loop import conversation, window
 from service.agent.loop.job_context import JobContext
+from service.agent.loop.plain_reply import plain_reply
 from service.agent.tools.arguments import descriptions
 from service.domain.errors import Invalid, ServiceError, Unavailable, depending_on
-from service.domain.jobs.decider import ModelReplied, RecordModelReply, Running
+from service.domain.jobs.decider import ModelReplied, RecordLostReply, RecordModelReply, Running
+from service.domain.model import Usage
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
     CONTEXT_WINDOW_EXCEEDED,
+    MODEL_REPLY_BROKEN,
+    MODEL_SENT_NOTHING,
+    REQUEST_TOO_LARGE,
     Model,
     ModelEnd,
     ModelRequest,
@@ -24,6 +32,12 @@ MAX_REPLY_CHARACTERS = 1_000_000
 MAX_ASKED_AGAIN = 2
 """How often a reply that breaks off in its middle is asked for again. Nothing of it was recorded or carried out, but
 what the provider had written of it may have to be paid for."""
+MAX_UNREADABLE = 3
+"""Replies in a row that cannot be read, after which the job ends."""
+MAX_LOST = 9
+"""Replies in a row that were paid and could not be used, for whatever reason, after which the job ends."""
+MAX_HALVINGS = 3
+"""Limit for the halvings of a prompt that its provider finds too long."""
 ASKED_AGAIN = "\n\n[The reply broke off; the model is asked again.]\n\n"
 
 
@@ -46,31 +60,36 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
 
     async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
         request = await asyncio.to_thread(_request, state, context, repository, budget)
-        size = window.size(request.messages)
+        size = window.size(request.messages) + window.BYTES_PER_TOKEN * budget.reply_tokens
         if not sizes or size < sizes[-1]:
             sizes.append(size)
             yield await _whole_reply(context, request)
 
     budget = context_budget(window_tokens, context.budgets.reply_tokens, shrink_level)
-    halvings = 0 if window_tokens is None else 1
+    halvings = 0 if window_tokens is None else MAX_HALVINGS
     try:
         async with aclosing(reply_within(budget, reply, halvings=halvings)) as found:
             (text, end), budget = await anext(found)
-    except Invalid as error:
-        if error.code != CONTEXT_WINDOW_EXCEEDED or window_tokens is None:
+    except ServiceError as error:
+        if error.code == MODEL_SENT_NOTHING:
+            raise ServiceError(f"{_capital(str(error))}.", code=error.code) from None
+        if error.code not in (CONTEXT_WINDOW_EXCEEDED, REQUEST_TOO_LARGE) or window_tokens is None:
             raise
-        raise Invalid(_TOO_LONG.format(reason=error), code=CONTEXT_WINDOW_EXCEEDED) from None
+        raise Invalid(_TOO_LONG.format(reason=error), code=error.code) from None
     if end.reason == "refused" and not end.tool_calls:
         raise ServiceError("The model refuses to do this.", code="model_refused")
+    is_cut = end.reason in ("length", "unknown")
+    words, calls = plain_reply(text, end.tool_calls, is_cut=is_cut)
     return RecordModelReply(
         end.model,
-        text,
-        with_unique_ids(end.tool_calls, (call.id for each in replies for call in each.tool_calls)),
+        words,
+        with_unique_ids(calls, (call.id for each in replies for call in each.tool_calls)),
         end.usage,
         context.now(),
-        cut_off=end.reason in ("length", "unknown"),
+        cut_off=is_cut,
         shrink_level=budget.shrink_level,
         messages_seen=state.work.messages,
+        memory=end.memory,
     )
 
 
@@ -88,21 +107,55 @@ def _request(state: Running, context: JobContext, repository: str, budget: Conte
 
 
 async def _whole_reply(context: JobContext, request: ModelRequest) -> tuple[str, ModelEnd]:
-    """A reply to its end. Before its first chunk the port tries again itself; after that we do, a few times."""
-    for left in range(MAX_ASKED_AGAIN, -1, -1):
+    """A reply to its end. Before its first chunk the port tries again itself; after that we do, a few times.
+
+    Each that was paid and cannot be used is recorded with its cost. Raises ServiceError ``model_replies_lost`` for too
+    many of them.
+    """
+    asked_again = 0
+    while True:
         text: list[str] = []
+        used: list[Usage] = []
         await context.recorder.confirm()  # each time: this process may have been paused in a reply
         try:
             with depending_on("model"):
-                end = await _reply(context.model, request, text, context.on_text)
-        except Unavailable as error:
-            if not text or not left or error.code == _TOO_LONG_A_REPLY:
+                end = await _reply(context.model, replace(request, on_usage=used.append), text, context.on_text)
+        except ServiceError as error:
+            if used or error.code in _UNREADABLE:
+                await _lose(error, used, context)
+            is_unreadable = error.code == MODEL_REPLY_BROKEN
+            if not isinstance(error, Unavailable) or error.code == _TOO_LONG_A_REPLY or not (text or is_unreadable):
                 raise
+            if asked_again >= MAX_ASKED_AGAIN:
+                raise
+            asked_again += 1
             if context.on_text is not None:
                 context.on_text(ASKED_AGAIN)
         else:
+            for usage in used:  # of replies before it, whose failures were waited for below
+                await context.record(RecordLostReply("unavailable", "The provider failed.", usage, context.now()))
             return "".join(text), end
-    raise AssertionError
+
+
+async def _lose(error: ServiceError, used: Sequence[Usage], context: JobContext) -> None:
+    """Record a reply that is lost. Raise ServiceError when there were too many in a row."""
+    usage = functools.reduce(Usage.__add__, used, Usage())
+    state = await context.record(RecordLostReply(error.code, str(error), usage, context.now()))
+    assert isinstance(state, Running)
+    unreadable = sum(lost.code in _UNREADABLE for lost in state.work.lost)
+    if unreadable >= MAX_UNREADABLE or len(state.work.lost) >= MAX_LOST:
+        raise ServiceError(_LOST.format(count=len(state.work.lost), reason=error), code="model_replies_lost") from None
+
+
+_UNREADABLE = (MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING)
+_LOST = (
+    "The model's replies could not be used {count} times in a row, and each may have to be paid: {reason}. Look at its"
+    " server and its model's settings, then give the job a message to go on."
+)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 _TOO_LONG_A_REPLY = "model_reply_too_long"

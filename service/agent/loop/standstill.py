@@ -1,5 +1,8 @@
 """A model that makes no progress: it is reminded once of what is expected, then its work ends.
 
+No progress is a reply in words, a call that goes on failing, replies that repeat themselves, and replies that end at
+their greatest length without a call.
+
 Both are decided by the recorded steps alone, so a job that goes on after a crash decides the same. A reply in words is
 no progress until a call succeeds. A call that failed fails again until a file changes, whatever was read in between. A
 message, the checks' problems, a merge and a further round begin the count again.
@@ -22,6 +25,12 @@ from service.domain.jobs.decider import (
 
 MAX_EQUAL_FAILURES = 3
 """Calls of a tool with the same arguments that fail, before the model is reminded."""
+MAX_CUT_OFF = 3
+"""Replies in a row that end at their greatest length without a call, after which a job ends: each is paid whole."""
+MAX_REPEATS = 3
+"""Times that the last replies repeat, before the model is reminded, and again before its work ends."""
+LONGEST_REPEATED = 4
+"""Replies of what is repeated."""
 MAX_WORDS = 8_000
 """Characters of the model's words that end a job."""
 
@@ -31,6 +40,8 @@ def after_standstill(state: Running, now: Clock) -> RemindModel | RecordFinish |
     transcript = state.work.transcript
     if state.work.waiting or state.work.unanswered_calls() or not transcript:
         return None
+    if _cut_off_replies(transcript) >= MAX_CUT_OFF:
+        return RecordFinish(state.request.title, _CUT_OFF, now(), ending="stuck")
     failures, reminders = _since_progress(transcript)
     match transcript[-1]:
         case ModelReplied(text=text, tool_calls=(), cut_off=False):
@@ -39,11 +50,50 @@ def after_standstill(state: Running, now: Clock) -> RemindModel | RecordFinish |
         case ToolReturned(is_error=True) if len(failures) >= MAX_EQUAL_FAILURES:
             reminder = RemindModel("failures", now())
             words = _words_about(failures, transcript)
+        case _ if _repeats(transcript):
+            reminder = RemindModel("repeats", now())
+            words = _REPEATED
         case _:
             return None
     if reminder.reason not in reminders:
         return reminder
     return RecordFinish(state.request.title, bounded(words, MAX_WORDS), now(), ending="stuck")
+
+
+_CUT_OFF = (
+    f"The model's replies reached their greatest length {MAX_CUT_OFF} times in a row without a call of a tool, so the"
+    " job was ended. Set max_output_tokens of the model higher, its reasoning_effort lower, or ask for less at once."
+)
+_REPEATED = (
+    "The agent is stuck: the model repeats the same replies, although it was reminded. Send the job a message that says"
+    " how to go on, or use another model."
+)
+
+
+def _cut_off_replies(steps: Sequence[TranscriptStep]) -> int:
+    """Return how many replies at the end were cut off without a call."""
+    count = 0
+    for step in reversed(steps):
+        if not isinstance(step, ModelReplied) or not step.cut_off or step.tool_calls:
+            break
+        count += 1
+    return count
+
+
+def _repeats(steps: Sequence[TranscriptStep]) -> bool:
+    """Return whether the last replies are the same few, again and again, since the last message or reminder."""
+    replies: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+    for step in reversed(steps):
+        if isinstance(step, ModelReplied):
+            replies.append((step.text, tuple((call.name, call.arguments) for call in step.tool_calls)))
+            if len(replies) == MAX_REPEATS * LONGEST_REPEATED:
+                break
+        elif not isinstance(step, ToolReturned):
+            break
+    return any(
+        len(replies) >= MAX_REPEATS * length and replies[: MAX_REPEATS * length] == replies[:length] * MAX_REPEATS
+        for length in range(1, LONGEST_REPEATED + 1)
+    )
 
 
 def _since_progress(transcript: Sequence[TranscriptStep]) -> tuple[list[ToolReturned], set[str]]:

@@ -122,6 +122,7 @@ def size(messages: Sequence[ModelMessage]) -> int:
         total += _MESSAGE_BYTES + _bytes(message.text)
         if isinstance(message, AssistantMessage):
             total += sum(_MESSAGE_BYTES + _bytes(call.name) + _bytes(call.arguments) for call in message.tool_calls)
+            total += message.memory.bytes if message.memory is not None else 0
     return total
 
 
@@ -157,7 +158,7 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
 def _reply(step: ModelReplied) -> list[ModelMessage]:
     if not step.text and not step.tool_calls:
         return []  # providers refuse an empty message; a reminder follows
-    message = AssistantMessage(step.text, step.tool_calls)
+    message = AssistantMessage(step.text, step.tool_calls, step.memory)
     return [message, UserMessage(prompt("cut-off"), "nudge")] if step.cut_off and not step.tool_calls else [message]
 
 
@@ -169,9 +170,9 @@ def _result(step: ToolReturned, most: int | None) -> ToolMessage:
 
 def in_short(step: TranscriptStep) -> list[ModelMessage]:
     match step:
-        case ModelReplied(text=text, tool_calls=calls):
+        case ModelReplied(text=text, tool_calls=calls, memory=memory):
             shown = bounded(text, _SHORT_TEXT)
-            return [AssistantMessage(shown, tuple(map(_short_call, calls)))] if shown or calls else []
+            return [AssistantMessage(shown, tuple(map(_short_call, calls)), memory)] if shown or calls else []
         case ToolReturned(call_id=call_id, name=name, is_error=is_error):
             return [ToolMessage(call_id, name, _short_result(step), is_error)]
         case ChecksReported(problems=problems):

@@ -6,6 +6,7 @@ from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Ask, Finish, Plan, Reporting
 from service.agent.tools.results import Outcome
 from service.domain.jobs.decider import Todo
+from service.markup.streaming.model_text import plain
 
 
 def report(asked: Reporting) -> Outcome:
@@ -20,11 +21,11 @@ def report(asked: Reporting) -> Outcome:
         case Ask(question=question):
             if not question.strip():
                 raise Refused("The question is blank.", "Ask in words.")
-            return Outcome("Your work ends here until the answer comes.", asked=question.strip())
+            return Outcome("Your work ends here until the answer comes.", asked=plain(question))
         case Finish(title=title, summary=summary, pull_request_title=whole):
             if not title.strip() or not summary.strip():
                 raise Refused("The title or the summary is blank.", "Give both in words.")
             said = "The work is finished; now it is checked."
-            return Outcome(said, finished=(title.strip(), summary.strip()), whole_title=whole.strip())
+            return Outcome(said, finished=(plain(title), plain(summary)), whole_title=plain(whole))
         case _:
             assert_never(asked)

@@ -4,17 +4,17 @@ Each step sees the whole text in pieces, however they are cut, and what the step
 
 1. Line ends become LF, as CommonMark 0.31 (section 2.1) has all three of them, and NUL becomes U+FFFD (section 2.3):
    nothing behind this need know that a renderer does so.
-2. The model's reasoning is removed (``thinking``). 3. Citations become links (``citations``). 4. Raw HTML and addresses
-that are not from the material are made harmless (``markup``).
+2. The model's reasoning, control tokens and calls as text are removed (``model_text``). 3. Citations become links
+(``citations``). 4. Raw HTML and addresses that are not from the material are made harmless (``markup``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from service.assistant.showing.citations import CitationFilter
 from service.assistant.showing.markup import MarkupGuard
-from service.assistant.showing.thinking import ThinkingFilter
 from service.markup.streaming.lines import CODE_INDENT
 from service.markup.streaming.links import Resolve
+from service.markup.streaming.model_text import ModelTextFilter
 
 _BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 
@@ -27,10 +27,11 @@ class AnswerText:
         url_of: Callable[[int], str | None],
         is_allowed_url: Callable[[str], bool],
         resolve: Resolve | None = None,
+        tools: Collection[str] = (),
     ) -> None:
-        """All three as ``CitationFilter`` and ``MarkupGuard`` take them."""
+        """The first three as ``CitationFilter`` and ``MarkupGuard`` take them, ``tools`` as ``ModelTextFilter``."""
         self._is_behind_cr = False
-        self._thinking = ThinkingFilter()
+        self._plain = ModelTextFilter(tools)
         self._raw: list[str] = []
         self._citations = CitationFilter(url_of)
         self._guard = MarkupGuard(is_allowed_url, resolve)
@@ -61,7 +62,7 @@ class AnswerText:
             text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored or sent
         if self._is_behind_cr or "\r" in text or "\0" in text:
             text = self._plain_ends(text)
-        text = self._thinking.feed(text)
+        text = self._plain.feed(text)
         if text:
             self._raw.append(text)
         if self._is_under_way:
@@ -72,13 +73,13 @@ class AnswerText:
 
     def pause(self) -> str:
         """Return what is known to be text where a call is cut; what the next one writes goes on behind it."""
-        raw = self._thinking.pause()
+        raw = self._plain.pause()
         self._raw.append(raw)
         return self._guard.feed(self._begun(self._citations.feed(self._written.feed(raw))))
 
     def finish(self) -> str:
         """What is still held back, at the end of a call. What the next call writes begins a paragraph."""
-        raw = self._thinking.finish()
+        raw = self._plain.finish()
         self._raw.append(raw)
         text = self._citations.feed(self._written.feed(raw))
         shown = self._guard.feed(self._begun(text + self._citations.finish())) + self._guard.finish()
@@ -100,7 +101,11 @@ class AnswerText:
 
     def take_thoughts(self) -> str:
         """Return the model's reasoning since the last call; for the record, not for readers."""
-        return self._thinking.take_thoughts()
+        return self._plain.take_thoughts()
+
+    def take_calls(self) -> Sequence[str]:
+        """Return the calls that the model wrote as text since the last call."""
+        return self._plain.take_calls()
 
     def take_raw(self) -> str:
         """Return the model's own words since the last call, without its reasoning: fed again, they give the same."""

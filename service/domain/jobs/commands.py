@@ -18,7 +18,7 @@ from service.domain.jobs.events import (
     Todo,
     WorkEnding,
 )
-from service.domain.model import ToolCall, Usage
+from service.domain.model import ReplyMemory, ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
 
@@ -85,6 +85,16 @@ class RecordModelReply(Struct, frozen=True):
     shrink_level: int = 0
     messages_seen: int = 0
     """How many of the follow-up messages were in its prompt."""
+    memory: ReplyMemory | None = None
+
+
+class RecordLostReply(Struct, frozen=True):
+    """A reply that had to be paid cannot be used."""
+
+    code: str
+    reason: str
+    usage: Usage
+    now: datetime
 
 
 class RecordToolResult(Struct, frozen=True):
@@ -282,6 +292,7 @@ JobCommand = (
     | OpenWorkspace
     | OpenContexts
     | RecordModelReply
+    | RecordLostReply
     | RecordToolResult
     | RemindModel
     | RecordFinish

@@ -31,6 +31,7 @@ from service.domain.jobs.commands import (
     RecordChecks,
     RecordCommit,
     RecordFinish,
+    RecordLostReply,
     RecordModelReply,
     RecordPullRequest,
     RecordPush,
@@ -81,6 +82,7 @@ from service.domain.jobs.events import (
     PullRequestOpened,
     PullRequestOutcome,
     PullRequestUpdated,
+    ReplyLost,
     RoundStarted,
     Severity,
     Todo,
@@ -170,11 +172,13 @@ __all__ = [
     "RecordChecks",
     "RecordCommit",
     "RecordFinish",
+    "RecordLostReply",
     "RecordModelReply",
     "RecordPullRequest",
     "RecordPush",
     "RecordToolResult",
     "RemindModel",
+    "ReplyLost",
     "RequestJob",
     "ResumeJob",
     "RetryJob",
@@ -324,7 +328,7 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return Finished(job.request, job.work, event)
         case JobReopened(), _:
             return Queued(job.request, evolve_work(replace(job.work, deaths=0, setback=None), event))
-        case JobArchived() | JobUnarchived() | PullRequestClosed(), _:  # done by others, no step of the work
+        case JobArchived() | JobUnarchived() | PullRequestClosed() | ReplyLost(), _:  # no step of the work
             return replace(job, work=evolve_work(job.work, event))
         case _:
             work = job.work

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 from service.domain.errors import Dependency
 from service.domain.events import Event, PersonalText
 from service.domain.jobs.comments import CommentSource, IgnoringReason
-from service.domain.model import ToolCall, Usage
+from service.domain.model import ReplyMemory, ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
 JobStatus = Literal["active", "completed", "failed"]
@@ -18,8 +18,8 @@ JobOutcome = Literal["pull_request", "nothing_changed", "needs_input"]
 """How a completed round ended. A failed one has a failure instead."""
 WorkEnding = Literal["done", "asked", "stuck"]
 """Why the model's work ended: it called it done, it asked the caller, or it made no progress after a reminder."""
-ReminderReason = Literal["words", "failures"]
-"""A reply in words without a tool call; equal calls of a tool that failed one after another."""
+ReminderReason = Literal["words", "failures", "repeats"]
+"""A reply in words without a tool call; equal calls of a tool that failed one after another; replies that repeat."""
 Severity = Literal["error", "warning"]
 
 
@@ -152,6 +152,17 @@ class ModelReplied(Event, frozen=True, tag="model-replied"):
     """How many times over its prompt was shortened more than usual: the provider had found a longer one too long."""
     messages_seen: int = 0
     """How many of the follow-up messages its prompt had: one that came while it was on its way is for the next."""
+    memory: Annotated[ReplyMemory | None, Meta(extra={"personal": None})] = None
+    """Parts of the reply that go back to the model that wrote it, and to no one else."""
+
+
+class ReplyLost(Event, frozen=True, tag="reply-lost"):
+    """A reply that had to be paid, and that cannot be used: it broke off, or cannot be read."""
+
+    code: str
+    reason: str
+    usage: Usage
+    lost_at: datetime
 
 
 class FileChanged(Event, frozen=True, tag="file-changed"):
@@ -395,7 +406,7 @@ class JobUnarchived(Event, frozen=True, tag="job-unarchived"):
     unarchived_at: datetime
 
 
-ConversationEvent = ModelReplied | ToolReturned | ChecksReported | MessageAdded | ModelReminded
+ConversationEvent = ModelReplied | ReplyLost | ToolReturned | ChecksReported | MessageAdded | ModelReminded
 CommentEvent = CommentIgnored | CommentAnswered
 MergeEvent = BaseMerged | BaseNotMerged | WorkRebased
 """Events that put the round's changes on other commits."""

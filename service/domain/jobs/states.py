@@ -24,6 +24,7 @@ from service.domain.jobs.events import (
     Problem,
     PullRequestOpened,
     PullRequestOutcome,
+    ReplyLost,
     RoundStarted,
     Todo,
     ToolReturned,
@@ -107,6 +108,8 @@ class Work(Struct, frozen=True):
     """The pull request of the branch that is worked on, whichever round opened it."""
     pull_request_outcome: PullRequestOutcome | None = None
     usage: Usage = Usage()
+    lost: tuple[ReplyLost, ...] = ()
+    """Replies that were paid and could not be used, since the last one that could."""
     round: int = 1
     round_usage: Usage = Usage()
     round_start: int = 0

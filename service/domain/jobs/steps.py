@@ -10,6 +10,7 @@ from service.domain.jobs.commands import (
     RecordChecks,
     RecordCommit,
     RecordFinish,
+    RecordLostReply,
     RecordModelReply,
     RecordPullRequest,
     RecordPush,
@@ -25,6 +26,7 @@ from service.domain.jobs.events import (
     ModelReminded,
     ModelReplied,
     PlanChanged,
+    ReplyLost,
     ToolReturned,
     WorkFinished,
 )
@@ -56,9 +58,11 @@ def step(command: JobCommand, work: Work) -> list[JobEvent]:
             return [
                 ModelReplied(
                     reply.model, reply.text, reply.tool_calls, reply.usage, replied_at=reply.now, cut_off=reply.cut_off,
-                    shrink_level=reply.shrink_level, messages_seen=reply.messages_seen,
+                    shrink_level=reply.shrink_level, messages_seen=reply.messages_seen, memory=reply.memory,
                 )
             ]  # fmt: skip
+        case RecordLostReply(code=code, reason=reason, usage=usage, now=now):
+            return [ReplyLost(code, reason, usage, lost_at=now)]
         case RecordToolResult():
             return _tool_returned(command, work)
         case RemindModel(reason=reason, now=now):

@@ -38,6 +38,7 @@ from service.domain.jobs.events import (
     PullRequestClosed,
     PullRequestOpened,
     PullRequestUpdated,
+    ReplyLost,
     RoundStarted,
     ToolReturned,
     WorkFinished,
@@ -55,7 +56,7 @@ def evolve_work(work: Work, event: JobEvent) -> Work:
             return replace(work, base_commit=base_commit, docs_commit=docs_commit or work.docs_commit)
         case ContextsOpened(contexts=contexts):
             return replace(work, contexts=contexts)
-        case ModelReplied() | MessageAdded() | ChecksReported() | ToolReturned() | ModelReminded():
+        case ModelReplied() | ReplyLost() | MessageAdded() | ChecksReported() | ToolReturned() | ModelReminded():
             return _talked(work, event)
         case FileChanged(path=path, content=content):
             return replace(work, changes={**work.changes, path: content})
@@ -94,6 +95,10 @@ def _talked(work: Work, event: ConversationEvent) -> Work:
     match event:
         case ModelReplied():
             return _replied(work, event)
+        case ReplyLost(usage=usage):
+            return replace(
+                work, lost=(*work.lost, event), usage=work.usage + usage, round_usage=work.round_usage + usage
+            )
         case ToolReturned() | ModelReminded():
             return replace(work, transcript=(*work.transcript, event))
         case ChecksReported(returned=True, round=number):
@@ -167,6 +172,7 @@ def _replied(work: Work, reply: ModelReplied) -> Work:
         work,
         transcript=(*work.transcript, *work.waiting[:seen], reply),
         waiting=work.waiting[seen:],
+        lost=(),
         usage=work.usage + reply.usage,
         round_usage=work.round_usage + reply.usage,
     )
@@ -199,5 +205,6 @@ def _next_round(work: Work, event: JobReopened | RoundStarted, *, keeps_changes:
         presented=False,
         round=event.round,
         round_usage=Usage(),
+        lost=(),
         rounds=rounds,
     )

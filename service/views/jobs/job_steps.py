@@ -26,6 +26,7 @@ from service.domain.jobs.decider import (
     PullRequestClosed,
     PullRequestOpened,
     PullRequestUpdated,
+    ReplyLost,
     RoundStarted,
     ToolReturned,
     WorkRebased,
@@ -126,12 +127,17 @@ def _merged(event: BaseMerged) -> JobStep:
     return JobStep(event.merged_at, "Documentation's branch merged", f"{event.commit[:10]}, {left}")
 
 
-_REMINDED: Mapping[ReminderReason, str] = {"words": "to call a tool", "failures": "not to repeat a failing call"}
+_REMINDED: Mapping[ReminderReason, str] = {
+    "words": "to call a tool",
+    "failures": "not to repeat a failing call",
+    "repeats": "not to repeat itself",
+}
 _STEPS: Mapping[type, Callable[[Any], JobStep]] = {
     JobRequested: lambda e: JobStep(e.requested_at, "Job requested"),
     JobStarted: lambda e: JobStep(e.started_at, "Work started", f"attempt {e.attempt}"),
     WorkspaceOpened: lambda e: JobStep(e.opened_at, "Repository opened", f"commit {e.base_commit[:10]}"),
     ContextsOpened: _contexts,
+    ReplyLost: lambda e: JobStep(e.lost_at, "Reply lost", e.reason[:200], is_error=True),
     ModelReminded: lambda e: JobStep(e.reminded_at, "Model reminded", _REMINDED[e.reason]),
     ChecksReported: _checks,
     BaseMerged: _merged,

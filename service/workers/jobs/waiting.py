@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from eventstore import lacks_memory
-from service.domain.errors import OUT_OF_DESCRIPTORS, Dependency, DiskFull, ServiceError, Unavailable
+from service.domain.errors import OUT_OF_DESCRIPTORS, Dependency, DiskFull, QuotaUsedUp, ServiceError, Unavailable
 from service.ports.clock import Clock
 
 LONGEST_SLEEP_SECONDS = 60.0
@@ -27,7 +27,7 @@ def dependency_of(error: Exception, *, tries: int) -> Dependency | None:
         return "disk" if tries < TRIES_WITHOUT_MEMORY - 1 else None
     if isinstance(error, DiskFull) or _lacks_descriptors(error) or lacks_memory(error):
         return "disk"
-    if isinstance(error, Unavailable) and error.code not in _NEVER_PASSES:
+    if isinstance(error, Unavailable) and not isinstance(error, QuotaUsedUp) and error.code not in _NEVER_PASSES:
         return error.dependency or "git"
     return None
 

@@ -137,7 +137,9 @@ class Command(Described):
 
     Its function takes the open data folder (Runtime), Options and Output. With ``works_alone`` it takes no folder, and
     opens of it what it needs, as it needs it; with ``reads_settings`` it takes Program and what reads the settings
-    instead, since it also reports what is wrong with them; with ``prints`` it only prints what Program knows.
+    instead, since it also reports what is wrong with them; with ``prints`` it only prints what Program knows. With
+    ``takes_words`` its last argument may be any words: one that begins with a dash, and is near to no option of the
+    command, is that argument.
     """
 
     function: Callable[..., Any]
@@ -151,6 +153,7 @@ class Command(Described):
         creates_data_folder: bool = False,
         writes_for_others: bool = False,
         prints: bool = False,
+        takes_words: bool = False,
         at_most_one: Sequence[Sequence[str]] = (),
         one_of: Sequence[str] = (),
         **rest: Any,
@@ -160,10 +163,11 @@ class Command(Described):
         self.function = self.callback
         self.works_alone, self.reads_settings, self.prints = works_alone, reads_settings, prints
         self.creates_data_folder, self.writes_for_others = creates_data_folder, writes_for_others
+        self._takes_words = takes_words
         self._at_most_one, self._one_of = at_most_one, one_of
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, args)
+        rest = self._parsed(ctx, args)
         if ctx.resilient_parsing:
             return rest
         for names in (*self._at_most_one, self._one_of):
@@ -173,6 +177,18 @@ class Command(Described):
             if names is self._one_of and names and not typed:
                 ctx.fail(f"Missing option {' or '.join(map(_option, names))}.")
         return rest
+
+    def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption as error:
+            if not self._takes_words or "--" in args or error.option_name not in args:
+                raise
+            if error.possibilities:
+                hint = f"Did you mean {error.possibilities[0]!r}, or the words -- {error.option_name}?"
+                raise click.UsageError(f"{error.message} {hint}", ctx) from error
+            at = args.index(error.option_name)
+            return super().parse_args(ctx, [*args[:at], *args[at + 1 :], "--", args[at]])
 
     def invoke(self, ctx: click.Context) -> "Call":
         return Call(self, _options(ctx))

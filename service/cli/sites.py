@@ -202,11 +202,15 @@ async def restricted_pages(runtime: Runtime, domain: str) -> int:
 
 @command(
     "search",
-    more="Words in quotation marks, and code between backticks, are looked for side by side.",
+    more="Words in quotation marks, and code between backticks, are looked for side by side. A query that is an option"
+    " of this command stands behind --.",
+    takes_words=True,
     examples=[
         'search guide "retry a failed job" --limit 3',
         'search guide "Wie starte ich einen Job neu?" --language de --explain',
         'search guide "how to inst" --prefix',
+        "search guide --dry-run",
+        "search guide -- --json",
     ],
 )
 @click.argument("domain", metavar="SITE", help="name of the site, as docsmith project list shows it")

@@ -32,6 +32,7 @@ _CITATION = re.compile(r"\[(\d{1,3})\]\([^()\s]*\)")
 
 @command(
     "ask",
+    takes_words=True,
     more="It answers in the terminal as the answer is written, from the site's index; no service has to run.",
     examples=[
         'ask guide "How do I install it?"',

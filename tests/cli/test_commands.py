@@ -62,6 +62,7 @@ def test_version_is_printed_as_usual(tmp_path):
             ("search", "kite", "x", "--language", "german"),
             "'german' is not the code of a language, such as de or pt-BR",
         ),
+        (("search", "kite", "--limits"), "Did you mean '--limit', or the words -- --limits?"),
         (("backup", "x", "--keep", "2", "--follow"), "--keep and --follow exclude each other."),
         (("project", "create", "--name", "x"), "Missing option --repository or --website."),
         (("audit", "show", "--since", "x"), "'x' is not a time such as 2026-01-31"),
@@ -174,6 +175,18 @@ def test_an_answer_in_the_terminal_has_its_sources(service):
 def test_a_search_finds_the_right_page_first(service):
     (first, *_) = service.cli("search", "kite", "delay between retries")["results"]
     assert first["path"] == "retry"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--retry-delay",), ("--retry-delay", "--limit", "3"), ("-x",)],
+)
+def test_search_for_a_flag_needs_no_dashes_before_it(service, arguments):
+    assert "results" in service.cli("search", "kite", *arguments)
+
+
+def test_answer_about_a_flag_needs_no_dashes_before_it(service):
+    assert service.run("ask", "kite", "--retry-delay").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from service.adapters.builtin.editing.steps import counted
 from service.adapters.builtin.editor import BuiltinEditor
 from service.agent.tools.arguments import descriptions
 from service.domain.editor_forms import FORMS
@@ -620,3 +621,22 @@ OUR_WORDS = ["About the repository", "The work so far is over", "The checks befo
 async def test_builtin_editor_keeps_words_of_people_and_agent_apart(start):
     _, changed, _ = await job(f'{start}.\nreplace "Acme" with "Nova" in start')
     assert list(changed) == ["guides/start.mdx"]
+
+
+async def test_path_from_the_documentations_folder_is_meant():
+    files = {
+        "docs/start.md": "# Start\n\nGo.\n",
+        "docs/guides/start.md": "# Start of guides\n\nGo.\n",
+        "docs/guides/more/start.md": "# More\n\nGo.\n",
+    }
+    source = Source("p1", "", "main", "docs", "local")
+    _, changed, _ = await job('set title of start.md to "Begin"', files=files, source=source)
+    assert list(changed) == ["docs/start.md"]
+    _, changed, _ = await job('set title of guides/start.md to "Begin"', files=files, source=source)
+    assert list(changed) == ["docs/guides/start.md"]
+    _, changed, _ = await job('set title of more.md to "Begin"', files=files, source=source)
+    assert not changed
+
+
+def test_counted_things_are_spelled():
+    assert [counted(2, one) for one in ("link", "other address")] == ["2 links", "2 other addresses"]

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from service.adapters.builtin.editing.pages import ends_with, is_index, is_meant, is_page, stem_of
-from service.adapters.builtin.editing.tool_results import found_in, lines_in, paths_in, reason_of
+from service.adapters.builtin.editing.tool_results import found_in, lines_in, path_read, paths_in, reason_of
 from service.domain.texts.comparison import Effort, coarse_opcodes, opcodes
 from service.ports.model import ToolMessage
 
@@ -148,7 +148,11 @@ class Editing:
         stem = wanted.removesuffix(PurePosixPath(wanted).suffix) if is_page(wanted) else wanted
         found = yield from self.one("", "list", name=stem)
         named = {unicodedata.normalize("NFC", line): line for line in paths_in(found)}
-        return [named[line] for line in _meant(wanted, list(named))]
+        meant = _meant(wanted, list(named))
+        if len(meant) > 1:  # a path from the folder of the documentation is read there
+            read = path_read((yield from self.one("", "read", path=wanted)))
+            meant = [line for line in meant if line == read] or meant
+        return [named[line] for line in meant]
 
     def all_lines(self, pages: Iterable[str]) -> Generator[Step, Turn, dict[str, list[str]]]:
         """Return the lines of several pages, which are read in as few replies as their number takes."""
@@ -203,7 +207,8 @@ def named(paths: Sequence[str]) -> str:
 
 
 def counted(count: int, one: str) -> str:
-    return f"{count} {one}{'' if count == 1 else 's'}"
+    end = "" if count == 1 else "es" if one.endswith("s") else "s"
+    return f"{count} {one}{end}"
 
 
 def rewrites(path: str, old: Sequence[str], new: Sequence[str]) -> list[Call]:

@@ -1,5 +1,7 @@
 """The parts of tool results that the builtin editor reads: values, and never the words around them."""
 
+import unicodedata
+
 from service.domain.tool_values import DeadLink, DeadLinks, Declined, Found, Lines, Listed, Replaced, UnknownLinks
 from service.ports.model import ToolMessage
 
@@ -58,6 +60,11 @@ def times_replaced(result: ToolMessage) -> int:
 def docs_folder(result: ToolMessage) -> str:
     """Return the folder in which the path would have to be; empty when that is not what is wrong."""
     return result.value.docs_folder if isinstance(result.value, Declined) else ""
+
+
+def path_read(result: ToolMessage) -> str:
+    """Return the path of the file that was read; empty where none was."""
+    return unicodedata.normalize("NFC", result.value.path) if isinstance(result.value, Lines) else ""
 
 
 def reason_of(result: ToolMessage) -> str:

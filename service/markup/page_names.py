@@ -45,6 +45,7 @@ _BASED = re.compile(
     r"\{\{-?\s*+[\"'](/[^\"'\n{}]{0,600})[\"']\s*\|\s*(?:relative_url|absolute_url|prepend:)"
     r"|\{\{-?\s*+site\.baseurl\s*-?\}\}(/[^\s()<>{}\"']{0,500})"
 )
+_REFRESH = re.compile(r"http-equiv=[\"']?refresh[^\n]{0,100}?\burl=([^\s\"'>]{1,500})", re.IGNORECASE)
 _RAW = re.compile(r"\{%-?\s*+raw\s*+-?%\}.{0,20000}?\{%-?\s*+endraw\s*+-?%\}", re.DOTALL)
 _CONTENT = re.compile(r"\{%-?\s*+content-ref\s++url=\"([^\"\n]{1,500})\"")
 _WIKI = re.compile(r"(?<![\[\\!])\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,300})?\]\](?!\()")
@@ -101,6 +102,7 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
         yield from (each for each in _matches(pattern, text, "include") if not _is_in(each.start, code))
     yield from _matches(_DOCUMENT, text, "document")
     yield from _matches(_LABEL, text, "label")
+    yield from _matches(_REFRESH, prose, "link")
     if path.endswith(".rst"):
         yield from _matches(_REST_LINK, text, "link")
     if is_markdown(path):

@@ -170,3 +170,46 @@ async def test_names_of_places_in_a_removed_page_are_named():
     files = {**SPHINX, "b.md": "# B\n\n(here)=\n\nText.\n", "a.md": "# A\n\nSee {ref}`here`.\n"}
     found = await done(files, "remove page b.md")
     assert [(one.path, one.line) for one in found.problems] == [("a.md", 3)]
+
+
+async def test_pages_that_a_navigation_in_another_file_names_move():
+    files = {
+        "docs.json": '{"name": "S", "theme": "mint", "navigation": {"$ref": "./nav/all.json"}}',
+        "nav/all.json": '{"groups": [{"group": "G", "pages": ["in/a", "in/b"]}]}',
+        "in/a.mdx": PAGE,
+        "in/b.mdx": PAGE,
+    }
+    found = await done(files, "rename in/b.mdx to in/c.mdx")
+    assert found.files["nav/all.json"] == '{"groups": [{"group": "G", "pages": ["in/a", "in/c"]}]}'
+    assert found.problems == ()
+
+
+async def test_address_that_still_leads_to_the_moved_page_is_left_alone():
+    page = "---\npermalink: /mast/\n---\n\nText.\n"
+    shown = "<a href='{{ '/mast/' | relative_url }}'>M</a>\n"
+    files = {**JEKYLL, "mast.md": page, "_includes/menu.html": shown, "_redirects": "/old/ /mast/\n"}
+    found = await done(files, "rename mast.md to pole.md")
+    assert (found.changed, found.problems) == ({"mast.md": None, "pole.md": page}, ())
+
+
+async def test_tags_of_liquid_count_from_the_source():
+    files = {
+        "docs/_config.yml": JEKYLL["_config.yml"],
+        "docs/_docs/b.md": PAGE,
+        "docs/a.md": "[b]({% link _docs/b.md %})\n",
+    }
+    found = await done(files, "rename docs/_docs/b.md to docs/_docs/c.md")
+    assert found.files["docs/a.md"] == "[b]({% link _docs/c.md %})\n"
+
+
+async def test_configuration_of_sphinx_that_names_a_moved_page_is_named():
+    files = {**SPHINX, "conf.py": SPHINX["conf.py"] + "moved = {'old.md': 'in/b.md'}\nkind = 'b'\n", "in/b.md": PAGE}
+    found = await done(files, "rename in/b.md to in/c.md")
+    assert [(one.path, one.line) for one in found.problems] == [("conf.py", 3)]
+
+
+async def test_page_that_sends_readers_on_follows_the_page():
+    page = "Old\n===\n\n.. meta::\n\n  :http-equiv=refresh: 3; url=../b/\n"
+    files = {**SPHINX, "tox.ini": "sphinx-build -b dirhtml . out\n", "b.rst": "B\n=\n", "old.rst": page}
+    found = await done(files, "rename b.rst to c.rst")
+    assert found.files["old.rst"] == page.replace("../b/", "../c/")

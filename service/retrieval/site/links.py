@@ -100,9 +100,7 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
         case "include":
             found = next((path for path in _including(from_path, target, layout) if path in site.files), None)
         case "liquid":
-            found = next(
-                (path for folder in ("", *_roots(site)) if (path := _below(folder, target)) in site.files), None
-            )
+            found = next((path for folder in _sources(site) if (path := _below(folder, target)) in site.files), None)
         case "document":
             folder = dirname(from_path) if not target.startswith("/") else site.root
             stem = _below(folder, target)
@@ -123,8 +121,9 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
     return LinkAnswer("unknown", reason="what the site makes of such a name is not known")
 
 
-def _roots(site: Site) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((site.root, site.docs_folder)))
+def _sources(site: Site) -> tuple[str, ...]:
+    """Return the folders from which tags of Liquid may count."""
+    return (site.root,) if site.rules.has_liquid else tuple(dict.fromkeys(("", site.root, site.docs_folder)))
 
 
 def _below(folder: str, target: str) -> str:

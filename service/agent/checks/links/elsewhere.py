@@ -6,7 +6,7 @@ is no address, is named for people.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from posixpath import dirname
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ MAX_FILES, MAX_FOUND, MAX_LEAD = 300, 500, 64
 """Files that are searched besides pages, the nearest to the root first; names that are reported; characters before
 one that distinguish it."""
 _DATA = (".json", ".yml", ".yaml", ".toml")
-_SUFFIXES = (*_DATA, ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".astro", "_redirects")
+_SUFFIXES = (*_DATA, ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".astro", "_redirects", "conf.py")
 _LOCKED = re.compile(r"(?:^|/)(?:package(?:-lock)?|composer|tsconfig|pnpm-lock|yarn)\b[^/]*$|lock\.\w+$|\.min\.")
 _TOKEN = re.compile(
     r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,300})(?P=quote)|(?:(?<=[:\s=])|^)(?P<bare>/?+[\w.@%~-]++(?:/[\w.@%~()-]++)*+/?+)(?=\s|,|$)",
@@ -49,16 +49,23 @@ def searched(paths: Sequence[str]) -> list[str]:
 
 
 def named_elsewhere(
-    texts: Mapping[str, str], gone: Mapping[str, str | None], before: SiteView, now: SiteView
+    texts: Mapping[str, str],
+    gone: Mapping[str, str | None],
+    before: SiteView,
+    now: SiteView,
+    listing: Collection[str] = (),
 ) -> list[BrokenLink]:
-    """Return the names of pages that went, each with the one in its place. ``gone``: by path, where each is now."""
+    """Return the names of pages that went, each with the one in its place. ``gone``: by path, where each is now;
+    ``listing``: files in which a path can be nothing but a page's.
+    """
     names: dict[str, dict[str, str | None]] = {}
     stems = {without_suffix(path): without_suffix(to) if to is not None else None for path, to in gone.items()}
     for path, to in gone.items():
         new = dict(_names(to, now)) if to is not None else {}
         own = names.setdefault(_documents(path, before), {})
         for form, name in _names(path, before):
-            own.setdefault(name, new.get(form))
+            if to is None or not name.startswith("/") or now.site.path_of(name) != to:  # else it still leads there
+                own.setdefault(name, new.get(form))
     found: list[BrokenLink] = []
     for path, text in texts.items():
         if len(found) >= MAX_FOUND:
@@ -66,7 +73,7 @@ def named_elsewhere(
         if is_markdown(path):
             block = block_of(text)
             text = "\n" + block.text if block is not None and block.end else ""
-        found += _in_text(path, text, _meant_in(path, names, before), stems)
+        found += _in_text(path, text, _meant_in(path, names, before), stems, is_listing=path in listing)
     return found[:MAX_FOUND]
 
 
@@ -161,17 +168,19 @@ def _begin_alone(text: str, token: re.Match[str]) -> int:
 
 
 def _in_text(
-    path: str, text: str, names: Mapping[str, str | None], stems: Mapping[str, str | None]
+    path: str, text: str, names: Mapping[str, str | None], stems: Mapping[str, str | None], *, is_listing: bool
 ) -> Iterator[BrokenLink]:
     """``stems``: the pages that went, without suffixes, for the files that name those of their folder."""
     folder, is_list = f"{dirname(path)}/".lstrip("/"), _LIST.search(path) is not None
-    may_be_word, is_page, is_data = is_configuration(path), is_markdown(path), path.endswith(_DATA)
+    may_be_word = is_configuration(path) and not path.endswith(".py")
+    is_page, is_data = is_markdown(path), path.endswith(_DATA)
     for token in _TOKEN.finditer(text):
         group = "quoted" if token["quoted"] is not None else "bare"
         target, mark, anchor = token[group].partition("#")
         before = text[max(0, token.start() - 60) : token.start()].rpartition("\n")[2]
         new, is_sure = names.get(target), is_page or (is_data and target.startswith("/"))
         is_word = "/" not in target
+        is_sure = is_sure or (is_listing and not is_word)
         if is_list and folder + target in stems and (group == "quoted" or "file:" in before or "root:" in before):
             to = stems[folder + target]
             new = to[len(folder) :] if to is not None and to.startswith(folder) else None

@@ -281,7 +281,7 @@ def _spelled(suspect: SuspectLink, page: str, now: SiteView, *, prefers_file: bo
             options = []  # it moves with its page
         case "liquid":
             options = [
-                _inside(page, each) + _tag_end(target) for each in ("", now.layout.root) if _is_inside(page, each)
+                _inside(page, each) + _tag_end(target) for each in (now.layout.root, "") if _is_inside(page, each)
             ]
         case "document":
             inside = without_suffix(page)

@@ -145,11 +145,12 @@ class Links:
         paths = await asyncio.to_thread(self._workspace.readable_paths)
         wanted = [*searched(paths), *await asyncio.to_thread(_readable_pages, self._workspace)]
         needles = _needles(gone, before) or ()
+        listing = {path for path in self._layout_files if path.endswith(".json")}
         found: list[BrokenLink] = []
         async for texts in self._workspace.texts(wanted):
             some = {path: text for path, text in texts.items() if any(needle in text.lower() for needle in needles)}
             if some:
-                found += await asyncio.to_thread(named_elsewhere, some, gone, before, now)
+                found += await asyncio.to_thread(named_elsewhere, some, gone, before, now, listing)
         may_write = self._workspace.may_write
         left = await asyncio.to_thread(translations_left, gone, before, now)
         return left + [

@@ -29,6 +29,7 @@ PAGE_BYTES = 1_500
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
 _TOP_HEADING = re.compile(r"^ {0,3}#\s", re.MULTILINE)
 _SUMMARY = re.compile(r"<summary>([^\n]{1,300}?)</summary>")
+_GIVEN = re.compile(r"\{[^{}\n#]{0,300}#([\w:.-]{1,200})[^{}\n]{0,300}\}")
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
 
 _MAKES_ANCHORS = re.compile(
@@ -95,7 +96,7 @@ class Anchors(Struct, frozen=True):
     names: frozenset[str]
     loosely: frozenset[str]
     """Those without punctuation and case, in which generators differ; and what some generators make anchors of too:
-    headings with the tags in them, terms of definition lists, the words of what unfolds."""
+    headings with the tags in them, terms of definition lists, the words of what unfolds, ids in braces."""
     more: str = ""
     """Why the page may have others that are not in its own text; empty where it has not."""
 
@@ -183,7 +184,7 @@ def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:
 def _others(prose: str) -> list[str]:
     """Return the words besides headings that some generators make anchors of."""
     summaries = (re.sub(r"<[^<>]*>", "", each) for each in _SUMMARY.findall(prose))
-    return [*_RAW_HEADING.findall(prose), *_TERM.findall(prose), *summaries]
+    return [*_RAW_HEADING.findall(prose), *_TERM.findall(prose), *_GIVEN.findall(prose), *summaries]
 
 
 def _more_anchors(path: str, text: str, prose: str, layout: Layout) -> str:

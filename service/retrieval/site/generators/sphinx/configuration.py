@@ -56,7 +56,7 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         html_suffix=not _is_dirhtml(root, files, read),
         default_language=str(settings.get("language") or "").replace("_", "-"),
         links=LinkRules(
-            reads_files=True, has_all_anchors=False,
+            reads_files=True, slash=True, has_all_anchors=False,
             has_all_files=not _GENERATES.search(" ".join(_strings(settings.get("extensions")))),
         ),
     )  # fmt: skip

@@ -44,7 +44,7 @@ async def found_wrong(case, changes):
         ({"a.md": "# A\n\nNew and old words.\n\nMore.\n"}, "lacks 'new words' | a.md has 'old words'"),
         ({"a.md": "# A\n\nNew words.\n\nMore.\n", "c.md": "# D\n"}, "c.md was changed"),
         ({"a.md": "# A\n\nNew words.\n\nMore.\nAnd more.\n"}, "3 lines are changed"),
-        ({"a.md": "# A\n\nNew words, [there](/d).\n\nMore.\n"}, "/d is broken"),
+        ({"a.md": "# A\n\nNew words, [there](d.md).\n\nMore.\n"}, "d.md is broken"),
         ({"c.md": "# D\n"}, "a.md was not changed"),
     ],
 )

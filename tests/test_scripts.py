@@ -356,6 +356,8 @@ def empty_environment(folder):
     """Make a virtual environment that sees the packages of this one; return the folder of its programs."""
     venv.create(folder, with_pip=True)
     (packages,) = folder.glob("lib/python*/site-packages")
+    for old in packages.glob("setuptools*"):  # Python 3.11 brings one that makes no wheels
+        shutil.rmtree(old)
     (packages / "seen.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("site-packages")))
     return folder / "bin"
 

@@ -4,7 +4,7 @@ Nothing here touches a disk, so no link, hook, filter or clever name of a hostil
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -181,13 +181,13 @@ class Tree:
             if name and path.startswith(f"{name}/"):
                 yield path.removeprefix(f"{name}/")
 
-    async def is_left_out(self, path: str) -> bool:
-        """Return whether the commit has a link or a submodule at the path, or on the way to it."""
-        return await self._docs.left_out(self.source, self.commit, path) is not None
+    async def left_out(self, paths: Collection[str]) -> Collection[str]:
+        """Return the paths at which, or on the way to which, the commit has a link or a submodule."""
+        return (await self._docs.left_out(self.source, self.commit, paths)).keys()
 
     async def refuse_left_out(self, path: str) -> None:
         """Raise Refused where the commit has something that is not a plain file at the path, or on the way to it."""
-        left_out = await self._docs.left_out(self.source, self.commit, path)
+        left_out = (await self._docs.left_out(self.source, self.commit, [path])).get(path)
         if left_out is not None:
             raise Refused(
                 f"{self.prefix}{left_out.path} cannot be used: {left_out.reason[:1].lower()}{left_out.reason[1:]}"

@@ -1,6 +1,6 @@
 """A documentation repository in git: read a commit, write a commit on top of it, push it. There is no work tree."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -216,9 +216,9 @@ class DocsSource(Protocol):
         beyond the limits (entries, depth).
         """
 
-    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
-        """Return what stands in the way of a plain file at the path: a symbolic link, a submodule or an unsafe name,
-        there or in a folder above; also one whose name differs in case or accents only. None when there is nothing.
+    async def left_out(self, source: Source, commit: str, paths: Collection[str]) -> Mapping[str, LeftOut]:
+        """Return what stands in the way of plain files at the paths: a symbolic link, a submodule or an unsafe name,
+        there or in a folder above; also one whose name differs in case or accents only. Other paths are not named.
 
         Raises: as ``list_files``.
         """

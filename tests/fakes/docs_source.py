@@ -3,7 +3,7 @@
 import asyncio
 import io
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -101,11 +101,12 @@ class FakeDocsSource:
             for path, blob in sorted(self._tree(commit).items())
         ]
 
-    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
+    async def left_out(self, source: Source, commit: str, paths: Collection[str]) -> Mapping[str, LeftOut]:
         if source.context:
-            return await self._context(source).left_out(_plain(source), commit, path)
+            return await self._context(source).left_out(_plain(source), commit, paths)
         self._tree(commit)
-        return next((one for one in self.left_out_files if f"{path}/".startswith(f"{one.path}/")), None)
+        found = ((path, one) for path in paths for one in self.left_out_files if f"{path}/".startswith(f"{one.path}/"))
+        return dict(found)
 
     async def read_file(self, source: Source, blob: str) -> bytes:
         if source.context:

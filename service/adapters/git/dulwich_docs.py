@@ -12,7 +12,7 @@ process with a timeout and a memory limit.
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -214,8 +214,8 @@ class DulwichDocs:
     async def list_files(self, source: Source, commit: str) -> Sequence[TreeFile]:
         return await self._read(source, commit, lambda clone: self._listings.of_commit(clone, commit))
 
-    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
-        return await self._read(source, commit, lambda clone: _left_out(clone, commit, path))
+    async def left_out(self, source: Source, commit: str, paths: Collection[str]) -> Mapping[str, LeftOut]:
+        return await self._read(source, commit, lambda clone: _left_out(clone, commit, paths)) if paths else {}
 
     async def read_file(self, source: Source, blob: str) -> bytes:
         found = await self.read_files(source, [blob])
@@ -445,9 +445,9 @@ def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
         return function(clone, *args)
 
 
-def _left_out(clone: Path, commit: str, path: str) -> LeftOut | None:
+def _left_out(clone: Path, commit: str, paths: Collection[str]) -> dict[str, LeftOut]:
     with opened(clone) as repository:
-        return Objects(repository).in_the_way(commit_of(repository, commit).tree, path)
+        return Objects(repository).in_the_way(commit_of(repository, commit).tree, paths)
 
 
 def _read_files(clone: Path, blobs: Sequence[str]) -> dict[str, bytes]:

@@ -261,15 +261,22 @@ class Objects:
             found = next((entry for entry in self.entries(found.id) if entry.name == part), None)
         return found
 
-    def in_the_way(self, tree: ObjectID, path: str) -> LeftOut | None:
-        """Return the entry that keeps a plain file from being at the path, as ``DocsSource.left_out`` says."""
+    def in_the_way(self, tree: ObjectID, paths: Iterable[str]) -> dict[str, LeftOut]:
+        """Return the entries that keep plain files from being at the paths, as ``DocsSource.left_out`` says."""
+        folders: dict[ObjectID, dict[str, list[Entry]]] = {}
+        found = ((path, self._in_the_way(tree, path, folders)) for path in paths)
+        return {path: left for path, left in found if left is not None}
+
+    def _in_the_way(self, tree: ObjectID, path: str, folders: dict[ObjectID, dict[str, list[Entry]]]) -> LeftOut | None:
+        """``folders``: the entries of those that were read, by their folded names; those of a path are added."""
         prefix = b""
         for part in path.split("/"):
-            same = folded(part)
+            if tree not in folders:
+                folders[tree] = {}
+                for entry in self.entries(tree):
+                    folders[tree].setdefault(folded(entry.name.decode("utf-8", "replace")), []).append(entry)
             inner: Entry | None = None
-            for entry in self.entries(tree):
-                if folded(entry.name.decode("utf-8", "replace")) != same:
-                    continue
+            for entry in folders[tree].get(folded(part), ()):
                 left = left_out(prefix, entry)
                 if left is not None:
                     return left

@@ -14,7 +14,7 @@ import io
 import json
 import sqlite3
 import tarfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from itertools import islice
 from pathlib import Path
@@ -143,9 +143,9 @@ class WebsiteDocs(DocsSource):
         self._refuse(source)
         return await self._repositories.list_files(source, commit)
 
-    async def left_out(self, source: Source, commit: str, path: str) -> LeftOut | None:
+    async def left_out(self, source: Source, commit: str, paths: Collection[str]) -> Mapping[str, LeftOut]:
         self._refuse(source)
-        return await self._repositories.left_out(source, commit, path)
+        return await self._repositories.left_out(source, commit, paths)
 
     async def read_file(self, source: Source, blob: str) -> bytes:
         self._refuse(source)

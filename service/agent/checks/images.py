@@ -60,7 +60,8 @@ async def check(links: Links, changed: Sequence[Changed]) -> list[Problem]:
         return []
     _, now = await links.views()
     missing = await asyncio.to_thread(_missing, plain, now.files, now.site.pages, layout.bases)
-    missing = [image for image in missing if not await _is_left_out(image, workspace)]
+    left_out = await workspace.left_out({_place_of(image) for image in missing})
+    missing = [image for image in missing if _place_of(image) not in left_out]  # a link or a submodule: it is not here
     folders = await asyncio.to_thread(_without_images, missing, now.files)
     elsewhere = await _used_before(workspace, folders) if folders else set[str]()
     return await asyncio.to_thread(_problems, missing, elsewhere, now.files)
@@ -148,10 +149,9 @@ def _has_folder(folder: str, files: Collection[str]) -> bool:
     return any(inner in f"/{path}" and path.lower().endswith(_SUFFIXES) for path in files)
 
 
-async def _is_left_out(image: _Image, workspace: Workspace) -> bool:
-    """Return whether a link or a submodule is on the way to the image, whose files are not here."""
+def _place_of(image: _Image) -> str:
     place = image.file if image.file.startswith("/") else f"{dirname(image.path)}/{image.file}"
-    return await workspace.is_left_out(normpath(place).lstrip("/"))
+    return normpath(place).lstrip("/")
 
 
 async def _used_before(workspace: Workspace, folders: set[str]) -> set[str]:

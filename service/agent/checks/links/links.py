@@ -49,6 +49,7 @@ from service.retrieval.site.links import MAY_ADD, SOUND, LinkAnswer
 from service.retrieval.site.navigation import Layout
 from service.retrieval.site.navigation_lines import navigation_file
 
+NOT_FOLLOWED = "a symbolic link or a submodule is on the way to it, which is not followed"
 MAX_MOVED_COMPARED = 200
 MAX_NAVIGATION_FILES = 100
 MAX_NAMED_IN_VAIN = 5_000
@@ -326,23 +327,15 @@ class Links:
             anchors.update(await asyncio.to_thread(self._parsed_anchors, texts))
         found = await asyncio.to_thread(verdicts, suspects, anchors, now, renamed or {})
         broken, unknown = list[BrokenLink](), found.unknown
+        left_out = await self._workspace.left_out({_file_of(link) for link in found.broken if not link.lacks_anchor})
         for link in found.broken:
-            reason = await self._why_unknown(link)
-            if reason:
-                unknown.append(UnknownLink(link.path, link.line, link.found, reason))
+            if not link.lacks_anchor and _file_of(link) in left_out:
+                unknown.append(UnknownLink(link.path, link.line, link.found, NOT_FOLLOWED))
                 continue
             sure = await self._sure_of_anchor(link, now)
             may_change = self._workspace.may_write(link.path)
             broken.append(sure if may_change else replace(sure, clear=False, is_for_people=True))
         return LinkReport(broken, unknown)
-
-    async def _why_unknown(self, link: BrokenLink) -> str:
-        """Return why a link that seems to lead nowhere may lead to something that is not here."""
-        if link.lacks_anchor or not link.target:
-            return ""
-        if await self._workspace.is_left_out(_file(link.path, link.target.partition("#")[0])):
-            return "a symbolic link or a submodule is on the way to it, which is not followed"
-        return ""
 
     async def _sure_of_anchor(self, link: BrokenLink, now: SiteView) -> BrokenLink:
         """A clear suggestion whose anchor its page lacks is not clear."""
@@ -545,6 +538,10 @@ def _named_in_vain(
             if len(broken) >= MAX_NAMED_IN_VAIN:
                 return broken
     return broken
+
+
+def _file_of(link: BrokenLink) -> str:
+    return _file(link.path, link.target.partition("#")[0])
 
 
 def _file(path: str, target: str) -> str:

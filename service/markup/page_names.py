@@ -46,7 +46,7 @@ _BASED = re.compile(
     r"|\{\{-?\s*+site\.baseurl\s*-?\}\}(/[^\s()<>{}\"']{0,500})"
 )
 _REFRESH = re.compile(r"http-equiv=[\"']?refresh[^\n]{0,100}?\burl=([^\s\"'>]{1,500})", re.IGNORECASE)
-_RAW = re.compile(r"\{%-?\s*+raw\s*+-?%\}.{0,20000}?\{%-?\s*+endraw\s*+-?%\}", re.DOTALL)
+_RAW = re.compile(r"\{%-?\s*+(end)?raw\s*+-?%\}")
 _CONTENT = re.compile(r"\{%-?\s*+content-ref\s++url=\"([^\"\n]{1,500})\"")
 _WIKI = re.compile(r"(?<![\[\\!])\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,300})?\]\](?!\()")
 _NOT_WIKI = frozenset(("toc", "_toc_"))
@@ -106,12 +106,24 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
     if path.endswith(".rst"):
         yield from _matches(_REST_LINK, text, "link")
     if is_markdown(path):
-        tags = _RAW.sub(lambda raw: " " * len(raw[0]), prose) if "endraw" in prose else prose
+        tags = _without_raw(prose) if "endraw" in prose else prose
         yield from _matches(_LIQUID, tags, "liquid")
         yield from _matches(_POST, tags, "post")
         yield from _matches(_BASED, tags, "based")
         yield from _matches(_CONTENT, prose, "link")
         yield from (each for each in _matches(_WIKI, prose, "wiki") if each.target.casefold() not in _NOT_WIKI)
+
+
+def _without_raw(text: str) -> str:
+    """Return a text with blanks for what Liquid shows as it is written."""
+    kept, at, begin = list[str](), 0, -1
+    for tag in _RAW.finditer(text):
+        if tag[1] is None:
+            begin = tag.end() if begin < 0 else begin
+        elif begin >= 0:
+            kept += [text[at:begin], " " * (tag.start() - begin)]
+            at, begin = tag.start(), -1
+    return "".join([*kept, text[at:]])
 
 
 def _is_in(start: int, places: Sequence[Place]) -> bool:

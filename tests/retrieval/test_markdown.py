@@ -456,3 +456,20 @@ def test_headings_have_the_anchors_of_their_generator(text, dialect, heading, an
 
 def test_wrapped_targets_of_links_stay_in_the_text():
     assert "[a](<b.md#c>) [d](<e f/g.md>)" in page_of("[a](<b.md#c>) [d](<e f/g.md>)").content
+
+
+@pytest.mark.parametrize(
+    ("heading", "shown", "anchor", "text"),
+    [
+        ('<Icon name="exclamation-triangle" /> No tests found', "No tests found", "-no-tests-found", "Go."),
+        ('`build.base` <Badge text="New" variant="tip" />', "build.base", "buildbase-", "New\n\nGo."),
+        ("useTide <Version>3.2.0</Version>", "useTide", "usetide-320", "3.2.0\n\nGo."),
+        ('Sails <span class="badge">beta</span>', "Sails", "sails-beta", "beta\n\nGo."),
+        ("[![npm](https://x.test/y.svg)](https://npm.test) Ship", "Ship", "npm-ship", "Go."),
+        ("![Ship](ship.svg)", "Ship", "ship", "Go."),
+    ],
+)
+def test_icons_and_badges_are_no_words_of_a_heading(heading, shown, anchor, text):
+    page = parse_page(f"# Fleet\n\n## {heading}\n\nGo.\n".encode(), "a.mdx")
+    (section,) = [each for each in page.sections if each.anchor]
+    assert (section.heading, section.anchor, section.text) == (shown, anchor, text)

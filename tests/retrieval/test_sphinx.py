@@ -134,3 +134,41 @@ def test_root_document_and_excluded_pages_are_as_configured():
     layout, site = site_of({**files, "docs/sub/a.rst": "A\n=\n\nT.", "docs/sub/skip.rst": "K\n=\n\nT."})
     assert layout.default_language == "pt-BR"
     assert [page.url for page in site.pages.values()] == ["/contents.html"]
+
+
+TOC = """\
+format: jb-book
+root: intro
+parts:
+  - caption: Basics
+    chapters:
+      - file: guide/start
+        title: Begin
+        sections:
+          - glob: guide/m*
+      - url: https://x.y
+  - chapters:
+      - file: gone
+      - file: api.rst
+"""
+
+
+def test_list_of_all_pages_has_their_order():
+    files = {name: text for name, text in FILES.items() if name != "docs/index.rst"}
+    files |= {
+        "docs/conf.py": 'extensions = ["myst_parser", "sphinx_external_toc"]\n',
+        "docs/_toc.yml": TOC,
+        "docs/intro.md": "# Intro\n\nText.\n",
+    }
+    layout, site = site_of(files)
+    order = sorted(layout.entries, key=lambda path: layout.entries[path].order)
+    assert order == ["docs/intro.md", "docs/guide/start.rst", "docs/guide/more.md", "docs/api.rst"]
+    assert site.pages["docs/intro.md"].url == "/intro.html"
+
+
+def test_broken_list_of_all_pages_leaves_the_toctrees():
+    for toc in ("root: [", "- a", "root: gone", ""):
+        layout, _ = site_of(
+            FILES | {"docs/conf.py": f'{CONF}extensions = ["sphinx_external_toc"]\n', "docs/_toc.yml": toc}
+        )
+        assert next(iter(layout.entries)) == "docs/index.rst"

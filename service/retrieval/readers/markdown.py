@@ -134,6 +134,18 @@ def _content(data: bytes, path: str, dialect: Dialect) -> str:
     return page.content if isinstance(page, ParsedPage) else ""
 
 
+_SIGN_NAME = r"[A-Z]\w{0,30}(?:Badge|Icon)\w{0,30}|(?:Badge|Icon|Version)\w{0,30}"
+_SIGN_ATTRIBUTES = re.compile(rf"<({_SIGN_NAME})[ \t][^<>]{{0,500}}?(/?)>")
+_LINKED_IMAGE = re.compile(r"\[(!\[[^\[\]]{0,200}\]\([^()\s]{0,500}\))\]\([^()\s]{0,500}\)")
+_SIGN = re.compile(
+    rf"<({_SIGN_NAME})(?:[ \t][^<>]{{0,500}})?(?:/>|>[^<>]{{0,100}}</\1>)|!\[[^\[\]]{{0,200}}\]\([^()\s]{{0,500}}\)"
+    r"|<(span|sup|small)[ \t][^<>]{0,100}\bbadge[^<>]{0,100}>[^<>]{0,100}</\2>"
+)
+"""Icons, badges and pictures beside the words of a heading: they are no words of it. Anchors are made with what stands
+between their tags.
+"""
+
+
 class _Heading(Struct):
     line: int  # from 0
     end: int
@@ -141,6 +153,8 @@ class _Heading(Struct):
     text: str
     anchor: str
     is_code: bool
+    badges: str = ""
+    """The words of badges beside it, which begin its section."""
 
 
 class _Reader:
@@ -227,7 +241,12 @@ class _Reader:
             source = source[: custom.start()]
         elif self._dialect.vue:
             source = _HEADING_CLASS.sub("", source)
+        written = source
+        source = _LINKED_IMAGE.sub(r"\1", _SIGN_ATTRIBUTES.sub(r"<\1\2>", source))
         cleaned = self._inline.clean(source.strip())
+        bare = _SIGN.sub(" ", source).strip()
+        text = plain(self._inline.clean(bare)) if bare != source.strip() else ""
+        badges = " ".join(filter(None, map(self._badge_words, _SIGN.finditer(written)))) if text else ""
         anchor = next(filter(None, custom.groups()), "") if custom is not None else ""
         if anchor:
             self._anchors.take(anchor)
@@ -236,7 +255,13 @@ class _Reader:
         else:
             anchor = self._anchors.of(unmarked(_typographic(cleaned) if self._dialect.shortcodes else cleaned))
         is_code = source.lstrip().startswith(("`", "<code>"))
-        return _Heading(block.first, block.after, block.level, plain(cleaned), anchor, is_code)
+        return _Heading(block.first, block.after, block.level, text or plain(cleaned), anchor, is_code, badges)
+
+    def _badge_words(self, sign: re.Match[str]) -> str:
+        """Return the words that a badge shows; none of an icon or a picture."""
+        if sign[0].startswith("!") or "Icon" in sign[0][:60]:
+            return ""
+        return plain(self._inline.clean(sign[0]))
 
     def _sections(
         self, headings: Sequence[_Heading], title: str, description: str
@@ -273,6 +298,8 @@ class _Reader:
             content.append(f"{'#' * heading.level} {heading.text}")
             content.extend(text for _, _, text in parts)
             parent_only = not parts and following is not None and following.level > heading.level
+            if heading.badges:
+                parts = [(heading.line, heading.end, heading.badges), *parts]
             if not parent_only:
                 self._add(
                     sections, heading.anchor, tuple(text for _, text in above), parts, heading.line, end,

@@ -9,7 +9,7 @@ else ``html``.
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from posixpath import dirname
 
 from msgspec import structs
@@ -18,7 +18,7 @@ from service.markup.dialects.dialect import Dialect
 from service.markup.front_matter import load_strings
 from service.markup.pages import MARKDOWN_SUFFIXES, is_markdown
 from service.retrieval.readers.sphinx.facts import SphinxFacts
-from service.retrieval.site.generators.sphinx.toctrees import listed_pages
+from service.retrieval.site.generators.sphinx.toctrees import EXTERNAL, Listed, external_pages, listed_pages
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text, within
 from service.retrieval.site.link_rules import LinkRules
@@ -43,8 +43,10 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     settings = literal_settings(text)
     if not any(re.search(rf"^{sign}\s*=", text, re.MULTILINE) for sign in _SIGNS):
         return None
+    external = _external(settings, root, files, read)
     document = str(settings.get("root_doc") or settings.get("master_doc") or "index")
     index = next((name for one in _SUFFIXES if (name := join_path(root, document + one)) in files), None)
+    index = external[0].path if external else index
     if index is None:
         return None
     excluded = _strings(settings.get("exclude_patterns"))
@@ -65,7 +67,18 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
         pages = frozenset(name for name in pages if name.endswith((*suffixes, *MARKDOWN_SUFFIXES)))
     facts, labels = _facts(settings, root, pages, read)
     links = structs.replace(layout.links, labels=labels)
-    return structs.replace(layout, entries=_order(index, root, pages, read), sphinx=facts, links=links)
+    listed = {one.path: NavEntry(at, one.title) for at, one in enumerate(external) if one.path in pages}
+    order = listed or _order(index, root, pages, read)
+    return structs.replace(layout, entries=order, sphinx=facts, links=links)
+
+
+def _external(settings: Mapping[str, object], root: str, files: frozenset[str], read: Read) -> Sequence[Listed]:
+    """Return the pages of the file that lists them all, where the site has one."""
+    path = join_path(root, str(settings.get("external_toc_path") or EXTERNAL))
+    if path not in files or "sphinx_external_toc" not in _strings(settings.get("extensions")):
+        return ()
+    pages = frozenset(name for name in files if within(name, root) and name.endswith(_SUFFIXES))
+    return external_pages(read_text(read, path), root, pages)
 
 
 def _order(index: str, root: str, pages: frozenset[str], read: Read) -> dict[str, NavEntry]:

@@ -1,5 +1,6 @@
-"""The lists of pages in pages of Sphinx: ``toctree`` in reStructuredText and MyST, with its options
-(sphinx-doc.org/en/master/usage/restructuredtext/directives.html#directive-toctree).
+"""The lists of pages in Sphinx: ``toctree`` in reStructuredText and MyST, with its options
+(sphinx-doc.org/en/master/usage/restructuredtext/directives.html#directive-toctree), and the one list of a site in
+``_toc.yml`` (sphinx-external-toc.readthedocs.io/en/latest/user_guide/sphinx.html).
 """
 
 import re
@@ -8,6 +9,7 @@ from posixpath import dirname, normpath
 from typing import NamedTuple
 
 from service.markup.blocks import blocks_of
+from service.markup.front_matter import load_strings
 from service.markup.pages import is_markdown
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import join_path
@@ -20,6 +22,12 @@ _RST = re.compile(
 _COLONS = re.compile(r"^([ \t]*)(:{3,})\{toctree\}[^\n]*\n((?:(?!\1\2[ \t]*$)[^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _OPTION = re.compile(r":([\w-]+):[ \t]*([^\n]*)")
 _ENTRY = re.compile(r"([^<\n]*[^<\s])?[ \t]*<([^<>\n]+)>|(\S[^\n]*)")
+
+
+EXTERNAL = "_toc.yml"
+"""The usual name of a list of all pages."""
+_BELOW = ("parts", "subtrees", "chapters", "sections", "entries", "items")
+"""Keys of the lists in such a file."""
 
 
 class Listed(NamedTuple):
@@ -40,6 +48,46 @@ def toctrees(path: str, text: str) -> Iterator[str]:
                 yield from (match[2] for match in _RST.finditer(block.text))
     else:
         yield from (match[2] for match in _RST.finditer(text))
+
+
+def external_pages(text: str, root: str, pages: Collection[str]) -> list[Listed]:
+    """Return the pages that a list of all pages names, in its order, the root document first; none for what is no such
+    list.
+    """
+    try:
+        found = load_strings(text)
+    except ValueError:
+        return []
+    if not isinstance(found, dict) or not isinstance(found.get("root"), str):
+        return []
+    names = {path.rpartition(".")[0]: path for path in sorted(pages)}
+    listed = [_external_page({**found, "file": found["root"]}, root, pages), *_external(found, root, names, pages)]
+    unique = {one.path: one for one in reversed(listed) if one is not None}
+    return list(unique.values())[::-1]
+
+
+def _external(
+    item: Mapping[str, object], root: str, names: Mapping[str, str], pages: Collection[str]
+) -> Iterator[Listed | None]:
+    for key in _BELOW:
+        below = item.get(key)
+        for each in below if isinstance(below, list) else ():
+            if not isinstance(each, dict):
+                continue
+            if isinstance(each.get("glob"), str):
+                fits = ignore_rules([f"/{normpath(join_path(root, each['glob']))}"])
+                yield from (Listed(path, "") for name, path in names.items() if fits.ignores(name))
+            yield _external_page(each, root, pages)
+            yield from _external(each, root, names, pages)
+
+
+def _external_page(item: Mapping[str, object], root: str, pages: Collection[str]) -> Listed | None:
+    file, title = item.get("file"), item.get("title")
+    if not isinstance(file, str):
+        return None
+    name = normpath(join_path(root, file))
+    path = name if name in pages else _page(name, pages)
+    return Listed(path, title if isinstance(title, str) else "") if path is not None else None
 
 
 def listed_pages(page: str, text: str, root: str, pages: Collection[str]) -> list[Listed]:

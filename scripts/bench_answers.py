@@ -2,6 +2,7 @@
 
     scripts/bench answers --corpora FOLDER [--context] [--builtin] [--citations] [--json] [NAME …]
     scripts/bench answers --plain [FILE] [--misses] [--json]
+    scripts/bench answers --corpora FOLDER --invented [FILE] [--misses] [--json]
 
 FOLDER as for ``bench_search``; a NAME is a corpus; without any of the parts, all of them run.
 
@@ -17,6 +18,8 @@ FOLDER as for ``bench_search``; a NAME is a corpus; without any of the parts, al
 - ``--plain``: what the builtin model makes of plain questions about small sites and the manual, alone and in one
   conversation (``scripts/answers/plain.py``); with a FILE, of those in it. It needs no corpora. With ``--misses`` what
   was not answered rightly is printed.
+
+- ``--invented``: whether the builtin model says of names in questions about corpora that they are on no page.
 
 Half of the questions have ``"held": true``: those are for judging. Tune by the others only; both are printed apart.
 ``--keep FOLDER`` keeps the indexes, so that the next run need not build them while the code that builds them stays as
@@ -41,7 +44,7 @@ from scripts.answers.sites import indexes_of
 from scripts.bench_search import corpora_in
 from scripts.bench_table import report
 
-PARTS = ("context", "builtin", "citations", "plain")
+PARTS = ("context", "builtin", "citations", "plain", "invented")
 
 Rows = list[dict[str, Any]]
 
@@ -54,6 +57,14 @@ def main() -> None:
     arguments.add_argument("--citations", action="store_true", help="whether citations lead somewhere")
     arguments.add_argument(
         "--plain", type=Path, nargs="?", const=plain.QUESTIONS_FILE, metavar="FILE", help="questions about small sites"
+    )
+    arguments.add_argument(
+        "--invented",
+        type=Path,
+        nargs="?",
+        const=plain.INVENTED_FILE,
+        metavar="FILE",
+        help="questions with invented names",
     )
     arguments.add_argument("--tokens", default="12000,6000,3000", help="budgets of --context (default: %(default)s)")
     arguments.add_argument("--misses", action="store_true", help="print the questions for tuning that were missed")
@@ -83,6 +94,13 @@ def main() -> None:
             found = measured(given.corpora, questions, Path(folder), parts, budgets, misses=given.misses)
             for some_rows, some_goals in asyncio.run(found):
                 rows, goals = rows + some_rows, goals + some_goals
+        if "invented" in parts:
+            asked = plain.plain_questions(given.invented or plain.INVENTED_FILE)
+            asked = [one for one in asked if one.site in names]
+            some_rows, some_goals = asyncio.run(
+                invented_measured(given.corpora, asked, Path(folder), misses=given.misses)
+            )
+            rows, goals = rows + some_rows, goals + some_goals
     if "citations" in parts:
         some_rows, some_goals = citations.run(given.corpora, given.names, given.answers)
         rows, goals = rows + some_rows, goals + some_goals
@@ -98,6 +116,20 @@ async def plain_measured(file: Path, *, misses: bool) -> tuple[Rows, Rows]:
             rows, goals, replies = await plain.measured(indexes, questions)
         finally:
             await indexes.close()
+    if misses:
+        plain.print_faults(replies)
+    return rows, goals
+
+
+async def invented_measured(
+    corpora: Path, questions: Sequence[plain.PlainQuestion], folder: Path, *, misses: bool
+) -> tuple[Rows, Rows]:
+    """Return rows and goals of questions with invented names about corpora."""
+    indexes = await indexes_of(corpora, list(dict.fromkeys(one.site for one in questions)), folder)
+    try:
+        rows, goals, replies = await plain.invented_measured(indexes, questions)
+    finally:
+        await indexes.close()
     if misses:
         plain.print_faults(replies)
     return rows, goals

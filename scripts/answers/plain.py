@@ -2,7 +2,8 @@
 
 ``small_sites/questions.jsonl`` has them: ``section`` is where the answer stands, ``shows`` the words that a right
 answer has, ``undocumented`` a question that no page answers, ``invented`` its names that stand on no page. With
-``--plain FILE`` other questions of that form about the same sites are asked.
+``--plain FILE`` other questions of that form about the same sites are asked. ``small_sites/invented.jsonl`` has
+questions with invented names about corpora; they are asked with ``--invented``.
 
 A documented question is *right* (answered, and all words shown), *wrong* (answered, without them), *refused*, *near*
 (unsure, and its section is among those shown) or *far* (unsure, and it is not). Of an undocumented one, *answered* is
@@ -35,7 +36,7 @@ from service.retrieval.search.query import SiteIndexes
 
 ROOT = Path(__file__).parents[2]
 SITES = Path(__file__).parent / "small_sites"
-QUESTIONS_FILE = SITES / "questions.jsonl"
+QUESTIONS_FILE, INVENTED_FILE = SITES / "questions.jsonl", SITES / "invented.jsonl"
 MANUAL = "manual"
 TURNS = 10
 """Questions of one conversation."""
@@ -122,6 +123,23 @@ async def measured(
     return rows, _goals(alone, together), alone
 
 
+async def invented_measured(
+    index: SearchIndex, questions: Sequence[PlainQuestion], *, model: Model = BUILTIN
+) -> tuple[Rows, Rows, list[Given]]:
+    """Return rows and goals for the report, and the replies to questions with invented names."""
+    replies = [await asked(index, one, (), model) for one in questions]
+    rows: Rows = []
+    for site in ("all", *dict.fromkeys(one.site for one in questions)):
+        some = [one for one in replies if site in ("all", one.asked.site)]
+        rows.append({"questions": f"invented: {site}", "number": len(some), "said": _said(some)})
+    goal = f"invented names of large sites said to be on no page, of {len(replies)}"
+    return rows, [at_least(goal, INVENTED_SAID, _said(replies))], replies
+
+
+def _said(replies: Sequence[Given]) -> float:
+    return _share(sum(one.says_invented for one in replies), len(replies))
+
+
 async def asked(index: SearchIndex, question: PlainQuestion, earlier: Sequence[Exchange], model: Model) -> Given:
     text, sources = "", dict[int, Source]()
     asking = Question(question.site, "msg_plain", question.question, earlier=tuple(earlier))
@@ -196,7 +214,7 @@ def _goals(alone: Sequence[Given], together: Sequence[Given]) -> Rows:
         ),
         at_least(
             f"invented names said to be on no page, of {len(invented)}", INVENTED_SAID,
-            _share(sum(one.says_invented for one in invented), len(invented)),
+            _said(invented),
         ),
         at_most("difference in one conversation", CONVERSATION, round(abs(right[0] - right[1]), 3)),
     ]  # fmt: skip
@@ -209,5 +227,5 @@ def _share(count: int, whole: int) -> float:
 def print_faults(replies: Iterable[Given]) -> None:
     """Print the questions that were not answered rightly, and what was said."""
     for one in replies:
-        if one.verdict not in ("right", "not answered"):
+        if one.verdict not in ("right", "not answered") or (one.asked.invented and not one.says_invented):
             print(f"\n== {one.asked.site}: {one.asked.question}  [{one.verdict}] {one.asked.section}\n{one.text}")

@@ -557,3 +557,11 @@ def test_heading_that_is_the_term_answers():
         Passage(2, "Options", "Options › --sortByWind", "/cli#sort", "Shuffles the crew.", 0.8),  # noqa: RUF001
     )
     assert "Shuffles the crew." in quoted(answer("What does --sort-by-wind do?", *passages).split("[1]")[0])
+
+
+def test_phrase_whose_word_no_page_has_is_no_missing_word():
+    words = (QueryWord("water", 0.1), QueryWord("pipe", 0.1), QueryWord("disable", 0.0))
+    water = Passage(1, "Emergencies", "Water", "/water", "The water valve of each pipe is in the cellar.", 1.0)
+    found = extraction.extract(Grounding("can I turn off the water of a pipe", (water,), words))
+    assert found.is_answer
+    assert "disable" not in found.text

@@ -13,7 +13,7 @@ from service.adapters.builtin.pieces import Apart, Piece, total
 from service.adapters.builtin.wanted import Wanted
 from service.adapters.builtin.weighing import exactness
 
-FIRST_ROOM, NEXT_ROOM = 1_500, 600
+FIRST_ROOM, NEXT_ROOM = 1_500, 500
 """Characters of the best passage, and of each further one."""
 STEPS_ROOM = 2_200
 """Characters of the best passage when it has the steps that are asked for."""
@@ -23,7 +23,7 @@ ENOUGH = 500
 """Characters; a quote that is shorter goes on with what follows on the page."""
 FOLLOWED_ROOM = 1_200
 """Characters of a quote that was too short, with the sections that follow it."""
-MAX_PASSAGES = 4
+MAX_PASSAGES = 5
 NEAREST, NEXT_NEAREST_ROOM = 3, 600
 """Passages that are shown where none surely answers, and characters of each but the first."""
 MIN_PART, MIN_PART_OF_DEFINITION = 0.5, 0.75

@@ -57,7 +57,7 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
     if near < LEAST_NEAR:
         return Verdict.NOT_DOCUMENTED
     if not asked.missing:
-        says_much = len(words) > 1 or everything >= LITTLE_ASKED
+        says_much = len(words) > 1 or everything >= LITTLE_ASKED or asked.language != "en"  # others share names alone
         return Verdict.ANSWERED if near >= ENOUGH_NEAR and says_much else Verdict.UNSURE
     if near >= OTHER_WORDS_NEAR and not asked.whether:
         return Verdict.ANSWERED

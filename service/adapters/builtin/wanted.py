@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from service.adapters.builtin.question_words import stemmer_of, stems_of
 from service.domain.search import QueryWord
-from service.markup.languages.kindred_words import common_words, without_phrases
+from service.markup.languages.kindred_words import common_words, phrase_words, without_phrases
 from service.ports.model import Grounding
 
 MAX_QUESTION_READ = 4_000
@@ -124,9 +124,13 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
     can be in it, names above all, and a correction of the others would be a guess.
     """
     question = grounding.question[:MAX_QUESTION_READ]
-    if language == "en":
-        question = without_phrases(question)
     words = grounding.words
+    if language == "en":
+        strange = {word.typed for word in words if not word.share and not word.kindred}
+        strange.intersection_update(phrase_words(question))
+        strange.difference_update(map(str.casefold, _ANY_WORD.findall(question)))
+        question = without_phrases(question, unless=strange)
+        words = tuple(word for word in words if word.typed not in strange)
     corrected = {word.typed: _full(word.corrected) for word in words if word.corrected and not is_another}
     stems = _stems(question, language, corrected)
     if is_another and (shared := [word for word in words if word.share]):

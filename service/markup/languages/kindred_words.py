@@ -6,7 +6,7 @@ whether or not a site has it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import resources
 
@@ -61,10 +61,15 @@ def phrase_words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(phrases[" ".join(match[0].lower().split())] for match in _phrase().finditer(text)))
 
 
-def without_phrases(text: str) -> str:
-    """Return a text with its phrases replaced by the words that they stand for."""
+def without_phrases(text: str, unless: Collection[str] = ()) -> str:
+    """Return a text with its phrases replaced by the words that they stand for, other than those of ``unless``."""
     phrases = _lists().phrases
-    return _phrase().sub(lambda match: phrases[" ".join(match[0].lower().split())], text)
+
+    def word(match: re.Match[str]) -> str:
+        found = phrases[" ".join(match[0].lower().split())]
+        return match[0] if found in unless else found
+
+    return _phrase().sub(word, text)
 
 
 @cache

@@ -114,7 +114,7 @@ def _link(place: Path, packages: Path) -> None:
 def _read(folder: Path, base: str) -> Built:
     pages: dict[str, tuple[str, html.HtmlElement]] = {}
     for file in sorted(folder.rglob("*.html"), key=lambda file: (len(file.parts), file)):
-        tree = html.fromstring(file.read_bytes() or b"<html></html>")
+        tree = html.fromstring(file.read_text(encoding="utf-8") or "<html></html>")
         own = {*_OWN.findall(" ".join(tree.text_content().split()))}
         if len(own) < 2:  # else a page for printing
             pages[str(file.relative_to(folder))] = ("".join(own), tree)

@@ -157,7 +157,7 @@ def _sphinx_name(site: Reading, path: str, form: Form, target: str) -> str:
 
 
 def mdbook(_random: Random, pages: Pages) -> Sample:
-    lines = ["# Summary", "", *(_summary_item(page, at) for at, page in enumerate(pages))]
+    lines = ["# Summary", "", *(_summary_item(page, at, is_raw=True) for at, page in enumerate(pages))]
     rules = Rules((("src", ""),), _folders(("index",), ".html"), plain_slug, relative="file", lists=("src/SUMMARY.md",))
     files = {"book.toml": '[book]\ntitle = "Kites"\n', "src/SUMMARY.md": "\n".join(lines) + "\n"}
     return Sample(rules, files, "src", FILE_FORMS, front=("",), include="{{#include %s}}", own_ids=True)
@@ -172,8 +172,8 @@ def gitbook(random: Random, pages: Pages) -> Sample:
     return Sample(rules, files, "", FILE_FORMS, front=("", "yaml"))
 
 
-def _summary_item(page: str, at: int) -> str:
-    return f"{'  ' * min(1, page.count('/'))}- [{_title(at)}]({quote(page)})"
+def _summary_item(page: str, at: int, *, is_raw: bool = False) -> str:
+    return f"{'  ' * min(1, page.count('/'))}- [{_title(at)}]({page.replace(' ', '%20') if is_raw else quote(page)})"
 
 
 # Hugo and Jekyll
@@ -304,7 +304,7 @@ def docusaurus(random: Random, pages: Pages) -> Sample:
     prefix = "" if route == "/" else f"/{route}"
     slash = random.choice(("", "trailingSlash: true,", "trailingSlash: false,"))
     has_versions, is_french = random.random() < 0.3, random.random() < 0.3
-    names = [_bare(page).removesuffix("/index") for page in pages]
+    names = [_bare(page) for page in pages]
     files: dict[str, str] = {}
     mounts: list[tuple[str, str]] = [("docs", f"{prefix}/next" if has_versions else prefix)]
     copies: list[tuple[str, str]] = []
@@ -337,6 +337,7 @@ def docusaurus(random: Random, pages: Pages) -> Sample:
         plain_slug,
         (".md", ".mdx"),
         relative="address",
+        has_top_anchors=False,
         named=_docusaurus_name,
         lists=(sidebar,) if sidebar else (),
         fallbacks=((mounts[-1][1], mounts[0][1]),) if is_french else (),

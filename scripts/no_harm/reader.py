@@ -81,6 +81,8 @@ class Rules(Struct, frozen=True):
     reads_files: bool = True
     """Whether a link to the file of a page leads to the page."""
     base: str = ""
+    has_top_anchors: bool = True
+    """Whether the top heading of a page has an anchor."""
     named: Callable[["Reading", str, Form, str], str] | None = None
     """The path that a name means whose form is no link's."""
     routes: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
@@ -109,6 +111,8 @@ class Reading(Struct):
     def anchors(self, path: str) -> frozenset[str]:
         text = _without_front_matter(self.files[path].removeprefix("\ufeff").replace("\r\n", "\n"))
         found = [match.groups() for match in _HEADING.finditer(text)]
+        if not self.rules.has_top_anchors:
+            found = [match.groups() for match in _HEADING.finditer(re.sub(r"^# .*$", "", text, flags=re.MULTILINE))]
         return frozenset(own or self.rules.slug(one or two or three or "") for one, own, two, three in found)
 
     def page_at(self, address: str) -> str:

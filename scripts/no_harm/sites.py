@@ -53,7 +53,8 @@ class _Maker:
         for page in pages:
             files[page] = self._head(sample, front, page)
         part = self._part(sample, files)
-        for page in [page for page in pages if sample.draft and page != pages[0] and self.random.random() < 0.1]:
+        leaves = [page for page in pages if "index" not in page]  # of a folder's page its generator may hide the folder
+        for page in [page for page in leaves if sample.draft and self.random.random() < 0.1]:
             files[page] = files[page].replace("---\n", f"---\n{sample.draft}: true\n", 1)
         site = read({**sample.files, **files}, sample.rules)
         bodies = {page: self._body(sample, page, pages, site, part) for page in pages}

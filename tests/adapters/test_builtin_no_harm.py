@@ -9,6 +9,12 @@ HUGO = {"hugo.toml": "baseURL = 'https://kites.test/'\ntitle = 'S'\n", "content/
 SPHINX = {"conf.py": "project = 'S'\n", "index.rst": "S\n=\n\n.. toctree::\n   :glob:\n\n   *\n"}
 MKDOCS = {"mkdocs.yml": "site_name: S\n", "docs/index.md": PAGE}
 JEKYLL = {"_config.yml": "baseurl: ''\n", "index.md": "---\ntitle: S\n---\n"}
+BOOK = {
+    "book.toml": "[book]\n",
+    "src/SUMMARY.md": "# Summary\n\n- [S](index.md)\n- [G](größe.md)\n  - [U](über/über.md)\n",
+    "src/index.md": PAGE,
+    "src/über/über.md": PAGE,
+}
 PART = '# A\n\n--8<-- "part.txt"\n\n'
 FRENCH = "locales: {root: {lang: 'en'}, fr: {lang: 'fr'}}, "
 
@@ -118,6 +124,11 @@ FRENCH = "locales: {root: {lang: 'en'}, fr: {lang: 'fr'}}, "
             'set the title of a.md to "New"',
             {"b.md": "[a]({% link a.md %}#new) [b]({{ '/a.html#new' | relative_url }})\n"},
         ),
+        (  # in the list of a book an entry that has others below it stays one
+            {**BOOK, "src/größe.md": PAGE},
+            "remove page src/größe.md",
+            {"src/SUMMARY.md": BOOK["src/SUMMARY.md"].replace("größe.md", "")},
+        ),
         (  # an entry of the navigation that is found by two names goes once
             {"mkdocs.yml": 'nav:\n  - A: "what?.md"\n  - B: b.md\n', "docs/what?.md": PAGE, "docs/b.md": PAGE},
             'remove page "docs/what?.md"',
@@ -162,6 +173,12 @@ async def test_job_leaves_sound_links_sound(files, job, changed):
 async def test_sound_link_is_not_fixed(files, page, links):
     found = await done({**files, page: f"---\ntitle: T\n---\n\n{links}\n"}, "fix broken links")
     assert found.changed == {}
+
+
+async def test_name_that_a_list_cannot_have_is_named():
+    found = await done({**BOOK, "src/größe.md": PAGE}, 'rename page src/größe.md to "src/c#sharp.md"')
+    assert found.files["src/SUMMARY.md"] == BOOK["src/SUMMARY.md"]
+    assert [(one.path, one.line) for one in found.problems] == [("src/SUMMARY.md", 4)]
 
 
 async def test_names_of_another_version_are_others():

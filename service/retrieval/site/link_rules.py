@@ -54,6 +54,8 @@ class LinkRules(Struct, frozen=True, omit_defaults=True):
     """Names that pages give to places in them, which links of others may have instead of addresses: in lower case, with
     the page.
     """
+    list_file: str = ""
+    """A list of pages in which nothing but blanks is percent-encoded; it names no page with ``#``, ``?`` or ``%``."""
     served: tuple[str, ...] = ()
     """Folders whose files are served from the root of the site."""
     fallbacks: tuple[Fallback, ...] = ()

@@ -36,6 +36,8 @@ _REST_OF_SENTENCE = re.compile(
     r"(?: for (?:more|further|all|the|details?|information)[^.\[\]\n]{0,60})?[.!]?"
     r"(?=[ \t\r]*(?:\n|\Z)|[ \t]+[A-Z])",
 )
+_LIST = re.compile(r"(?:^|/)SUMMARY\.md$")
+"""Lists of pages, where an entry that has others below it stays as one without a page."""
 MAX_SENTENCE = 300
 """Characters before a link in which its sentence begins."""
 
@@ -57,6 +59,8 @@ def unlinked(text: str, path: str, dead: Sequence[DeadLink]) -> Unlinked:
         if not any(_is_meant(page, link, each) for each in dead):
             continue
         found = _edit(page.text, link)
+        if found is not None and found[2] == link.label and _LIST.search(path) is not None:
+            found = (*found[:2], f"[{link.label}]()")
         if found is None or any(start < found[1] and found[0] < end for start, end, _ in edits):
             continue
         edits.append(found)

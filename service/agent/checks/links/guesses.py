@@ -368,6 +368,9 @@ def _address(suspect: SuspectLink, page: str, now: SiteView, *, prefers_file: bo
     has_suffix = prefers_file is not False and is_page(bare) and not bare.lower().endswith((".html", ".htm"))
     is_html = bare.lower().endswith(".html")
     near = relpath(page, dirname(path) or ".")
+    if path == now.site.rules.list_file:
+        blank = " " if link.before.endswith("<") else "%20"
+        return None if re.search(r"[#?%]", near) else near.replace(" ", blank)
     stem = without_suffix(near)
     stem = re.sub(r"(?:^|/)(?:index|_index|README|readme)$", "", stem) or "."
     lead = "./" if bare.startswith("./") else ""

@@ -34,7 +34,8 @@ def mdbook(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     layout = Layout(
         "mdbook", docs_folder, root, Dialect(book=True), (base,), named.entries, html_suffix=True,
         default_language=text_setting(book, "language"), missing_entries=tuple(named.missing), link_prefix=base,
-        hidden_pages=named.hidden(root), links=LinkRules(slash=False, reads_files=True),
+        hidden_pages=named.hidden(root),
+        links=LinkRules(slash=False, reads_files=True, list_file=summary),  # src/parse/summary.rs of rust-lang/mdBook
     )  # fmt: skip
     if not pages:
         return layout

@@ -18,7 +18,7 @@ from scripts.no_harm.reader import Form, Reading, Rules, front_matter
 
 NAMES = ("two words", "größe", "設定", "UPPER", "v1.2")
 ODD = ("a&b", "c#sharp", "what?", "100%", "it's")
-ODD_NAMES = {"mdbook": ODD, "gitbook": ODD, "mkdocs": ODD, "plain": ODD, "docusaurus": ("a&b", "it's"),
+ODD_NAMES = {"mdbook": ("a&b", "it's"), "gitbook": ODD, "mkdocs": ODD, "plain": ODD, "docusaurus": ("a&b", "it's"),
              "vitepress": ("a&b",), "jekyll": ("a&b",)}  # fmt: skip
 """Names of pages that only some generators can do with."""
 SUFFIXES: Mapping[str, tuple[str, ...]] = {

@@ -215,7 +215,7 @@ def _target(form: str, page: str, to: str, site: Reading) -> str | None:
 
 
 def _hugo_target(form: str, page: str, to: str, site: Reading) -> str | None:
-    is_home = to.startswith("content/_index.")  # older versions do not find it by these names
+    is_home = to.startswith("content/_index.") or to.endswith("/_index.fr.md")  # not found by older versions
     if page.endswith(".fr.md") != to.endswith(".fr.md") or to not in site.address_of or is_home:
         return None
     inside = to[len("content/") :].replace(".fr.md", ".md")

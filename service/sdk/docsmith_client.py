@@ -1704,7 +1704,8 @@ class Readiness:
         behind: Sites whose search index is older than their documentation, and why. The service is ready all
             the same.
         degraded: Parts that do less than they should, and why. `assistant`: its model fails, so readers get
-            passages in place of answers, until a reply of it works again. The service is ready all the same.
+            passages in place of answers, until a reply of it works again. `drill`: this is a drill on a
+            restored copy. The service is ready all the same.
         models: The model that each kind of work uses.
     """
 
@@ -1881,8 +1882,8 @@ class SiteReport:
         pages: Pages in the index.
         sections: Sections in the index.
         navigation_entries: Pages that the navigation names; 0 where there is none.
-        findings: By kind: `same_address`, `missing_entry`, `missing_include` and `leftover` are mistakes;
-            `not_in_navigation` and `skipped` may be intended.
+        findings: By kind: `same_address`, `missing_entry`, `broken_link`, `missing_include`, `leftover` are
+            mistakes; `not_in_navigation` and `skipped` may be intended.
     """
 
     generator: str

@@ -60,7 +60,7 @@ class SiteReportView(Struct, frozen=True, rename="camel"):
     findings: Annotated[
         dict[str, FindingsView],
         described(
-            "By kind: `same_address`, `missing_entry`, `missing_include` and `leftover` are mistakes;"
+            "By kind: `same_address`, `missing_entry`, `broken_link`, `missing_include`, `leftover` are mistakes;"
             " `not_in_navigation` and `skipped` may be intended."
         ),
     ]

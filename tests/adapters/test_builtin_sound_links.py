@@ -85,7 +85,7 @@ FUMADOCS = {
                 "c.md": "(here/now)=\n\nText.\n",
             },
             "a.md",
-            "[e](the-end) [n](here/now) [](#the-end) {ref}`Fish <big fish>` {ref}`the-end` {doc}`/in/b`",
+            "[e](the-end) [n](here/now) [](#the-end) {ref}`Fish <big fish>` {ref}`the-end` {doc}`/in/b` {doc}`../in/b`",
         ),
         (
             {**SPHINX, "in/b.rst": "B\n=\n", "c.md": "(here)=\n\nText.\n"},

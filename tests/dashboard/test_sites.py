@@ -84,11 +84,11 @@ async def test_uploaded_archive_is_indexed_before_the_eyes(owner, service, base)
     assert list((service.data / "uploads").iterdir()) == []
 
 
-async def test_report_claims_only_what_it_looked_at(owner, viewer, service, base):
-    """The site has a broken link, which no index finds."""
+async def test_report_lists_broken_links_and_claims_only_what_it_looked_at(owner, viewer, service, base):
     page = await text_of(owner, f"{base}/sites/{service.domain}/report")
-    assert "no mistake was found in addresses, the navigation, includes and markup" in page
-    assert "Links are not checked here." in page
+    assert "Links that lead nowhere" in page
+    assert "no mistake was found" not in page
+    assert "Anchors are not checked here." in page
     assert "/jobs/new?" in page
     assert "Mintlify" in page
     assert "/jobs/new?" not in await text_of(viewer, f"{base}/sites/{service.domain}/report")

@@ -32,4 +32,38 @@ async def test_check_of_a_sound_site_is_clean(indexed):
     await indexed.fill({"docs.json": '{"navigation": {"pages": ["a"]}}', "a.mdx": "# A\n\nText."})
     check = await indexed.index.check(DOMAIN)
     assert check.is_clean
-    assert described(check, shown=5).endswith("and markup. Links are not checked here.")
+    assert described(check, shown=5).endswith("and markup. Anchors are not checked here.")
+
+
+async def test_check_lists_links_that_the_rules_of_the_site_prove_broken(indexed):
+    await indexed.fill(
+        {
+            "mkdocs.yml": "site_name: S\n",
+            "docs/index.md": "# Home\n\n[a](in/a.md), [b](in/b.md), [c](in/a/#none), [e](/x.pdf).\n",
+            "docs/in/a.md": "# A\n\n[h](../../) and [g](../gone/).\n",
+        }
+    )
+    check = await indexed.index.check(DOMAIN)
+    assert [(one.path, one.detail) for one in check.findings["broken_link"].first] == [
+        ("docs/in/a.md", "It links to ../gone/: from the page's own address it leads to /in/gone, where no page is."),
+        ("docs/index.md", "It links to in/b.md: no page is at in/b.md."),
+    ]
+    assert not check.is_clean
+
+
+async def test_check_names_no_entry_that_the_build_may_add(indexed):
+    await indexed.fill(
+        {"mkdocs.yml": "site_name: S\nhooks: [h.py]\nnav: [a.md, made.md]\n", "docs/a.md": "# A\n\nText."}
+    )
+    assert (await indexed.index.check(DOMAIN)).is_clean
+
+
+async def test_check_takes_names_that_count_from_the_root_for_sound(indexed):
+    await indexed.fill(
+        {
+            "_config.yml": "title: S\nbaseurl: ''\ncollections: {docs: {output: true}}\n",
+            "_docs/a.md": "---\ntitle: A\n---\n\n[b]({% link _docs/b.md %})\n",
+            "_docs/b.md": "---\ntitle: B\n---\n\nText.\n",
+        }
+    )
+    assert (await indexed.index.check(DOMAIN)).findings["broken_link"].number == 0

@@ -1,25 +1,32 @@
 """How well a site was read, by its index: pages without a place in the navigation, addresses that two pages share,
-entries and includes that lead nowhere, markup that was not read, and files that were left out.
+entries, links and includes that lead nowhere, markup that was not read, and files that were left out.
 """
 
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from posixpath import dirname, normpath
 from typing import Literal
+from urllib.parse import unquote
 
 from msgspec import Struct, json
 
 from service.markup.leftovers import leftovers
+from service.markup.pages import PAGE_SUFFIXES, without_suffix
 from service.retrieval.index.stored import MISSING_ENTRIES
 from service.retrieval.search.words import PAGE_SHIFT
-from service.retrieval.site.layout import GENERATORS, SHOWN_ON, Kind, decode_layout
+from service.retrieval.site.layout import GENERATORS, SHOWN_ON, Kind, Layout, decode_layout
+from service.retrieval.site.links import link_answer
+from service.retrieval.site.navigation import Site, SitePage
 
 FindingKind = Literal[
-    "same_address", "missing_entry", "missing_include", "leftover", "not_in_navigation", "skipped"
+    "same_address", "missing_entry", "broken_link", "missing_include", "leftover", "not_in_navigation", "skipped"
 ]  # fmt: skip
 MAX_FINDINGS = 1_000
 """Findings of each kind that are listed; the number counts all."""
-MISTAKES: frozenset[FindingKind] = frozenset(("same_address", "missing_entry", "missing_include", "leftover"))
+MISTAKES: frozenset[FindingKind] = frozenset(
+    ("same_address", "missing_entry", "broken_link", "missing_include", "leftover")
+)
 """Defects of the site, or of how it was read; findings of other kinds may be correct."""
 
 
@@ -59,10 +66,11 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
     files = {path for (path,) in db.execute("SELECT path FROM files")}
     (entries,) = db.execute("SELECT count(*) FROM pages WHERE position >= 0").fetchone()
     named = json.decode(meta.get(MISSING_ENTRIES, "[]"), type=list[str])
-    missing = [*named, *(path for path in layout.entries if path not in files)]
+    missing = [*named, *(path for path in layout.entries if path not in files)] if layout.links.has_all_files else []
     findings: dict[FindingKind, Findings] = {
         "same_address": _counted(_same_address(db)),
         "missing_entry": _counted(Finding(name, "The navigation names it; the page is not there.") for name in missing),
+        "broken_link": _counted(_broken_links(db, layout, files)),
         "missing_include": _counted(
             Finding(page, f"It shows {target}, which is not found.")
             for page, target in db.execute("SELECT page, target FROM missing ORDER BY page, target")
@@ -93,6 +101,36 @@ def _same_address(db: sqlite3.Connection) -> Iterator[Finding]:
         other = by_url.setdefault(url.casefold(), path)
         if other != path:
             yield Finding(path, f"It has the address {url}, as {other} has.")
+
+
+def _broken_links(db: sqlite3.Connection, layout: Layout, files: Collection[str]) -> Iterator[Finding]:
+    """Yield the links that lead to no page by the rules of the site. Those that count from the page are left out where
+    it shows other files: they may be from there.
+    """
+    pages = {
+        path: SitePage(path, url, title, frozenset())
+        for path, url, title in db.execute("SELECT path, url, title FROM pages")
+    }
+    paths = dict(db.execute("SELECT key, path FROM addresses JOIN pages ON pages.id = page WHERE is_url"))
+    site = Site(
+        layout.kind, layout.docs_folder, pages, paths, frozenset(files), root=layout.root, rules=layout.links
+    )  # fmt: skip
+    showing = {page for (page,) in db.execute("SELECT DISTINCT page FROM uses")}
+    for path, links in db.execute("SELECT path, links FROM pages WHERE length(links) > 0 ORDER BY path"):
+        hrefs = dict.fromkeys(href for href, *_ in json.decode(zlib.decompress(links), type=list[tuple[str, str, int]]))
+        for href in hrefs if path not in showing else (one for one in hrefs if one.startswith("/")):
+            answer = link_answer(path, href, site)
+            if answer.state == "broken" and not _is_name(path, href, site):
+                yield Finding(path, f"It links to {href}: {answer.reason}.")
+
+
+def _is_name(path: str, href: str, site: Site) -> bool:
+    """Return whether a link was made from a name of a file that counts from the root, or does not leave it."""
+    file = unquote(href.partition("#")[0].partition("?")[0]).lstrip("/")
+    folder = dirname(path)[len(site.root) :]
+    names = (normpath(f"/./{file}"), normpath(f"/./{folder}/{file}"))
+    stems = [without_suffix(f"{site.root}{name}".lstrip("/")) for name in names]
+    return any(stem + suffix in site.files for stem in stems for suffix in PAGE_SUFFIXES)
 
 
 def _not_in_navigation(db: sqlite3.Connection) -> Iterator[Finding]:
@@ -127,7 +165,8 @@ def described(check: SiteCheck, *, shown: int) -> str:
                 lines.append(f"  and {found.number - shown:,} more: --json lists them")
     if check.is_clean:
         lines.append(
-            "No mistakes were found in addresses, the navigation, includes and markup. Links are not checked here."
+            "No mistakes were found in addresses, the navigation, links, includes and markup."
+            " Anchors are not checked here."
         )
     return "\n".join(lines)
 
@@ -140,6 +179,7 @@ def _navigation(check: SiteCheck) -> str:
 _NAMES: Mapping[FindingKind, tuple[str, str]] = {
     "same_address": ("page has the address of another", "pages have the address of another"),
     "missing_entry": ("entry of the navigation has no page", "entries of the navigation have no page"),
+    "broken_link": ("link leads nowhere", "links lead nowhere"),
     "missing_include": ("include was not found", "includes were not found"),
     "leftover": ("piece of markup was not read", "pieces of markup were not read"),
     "not_in_navigation": ("page is not in the navigation", "pages are not in the navigation"),

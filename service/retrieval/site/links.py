@@ -102,8 +102,8 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
         case "liquid":
             found = next((path for folder in _sources(site) if (path := _below(folder, target)) in site.files), None)
         case "document":
-            folder = dirname(from_path) if not target.startswith("/") else site.root
-            stem = _below(folder, target)
+            folder = dirname(from_path)[len(site.root) :] if not target.startswith("/") else ""
+            stem = f"{site.root}{normpath(f'/./{folder}/{target}')}".lstrip("/")  # the root is as far up as it goes
             found = next((path for suffix in ("", *PAGE_SUFFIXES) if (path := stem + suffix) in site.pages), None)
         case "post":
             wanted = target.strip("/")

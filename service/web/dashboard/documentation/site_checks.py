@@ -32,6 +32,7 @@ FIRST, PAGE_FINDINGS = 5, 100
 KINDS = {
     "same_address": ("Pages with the address of another", "Readers reach only one of them. Give one another address."),
     "missing_entry": ("Navigation entries without a page", "The navigation names pages that are not there."),
+    "broken_link": ("Links that lead nowhere", "By the rules of the site, no page is there."),
     "missing_include": ("Includes that were not found", "These pages include a file that does not exist."),
     "leftover": ("Markup that was not read", "It may be a mistake in the page, or a component that is not known here."),
     "skipped": ("Files that are not used", "No answer uses them. The reason is beside each."),

@@ -213,3 +213,12 @@ async def test_page_that_sends_readers_on_follows_the_page():
     files = {**SPHINX, "tox.ini": "sphinx-build -b dirhtml . out\n", "b.rst": "B\n=\n", "old.rst": page}
     found = await done(files, "rename b.rst to c.rst")
     assert found.files["old.rst"] == page.replace("../b/", "../c/")
+
+
+async def test_pages_that_name_their_parent_by_its_title_follow_a_new_title():
+    child = "---\ntitle: Sail\nparent: %s\n---\n\nText.\n"
+    files = {**JEKYLL, "a.md": "---\ntitle: Mast\n---\n\nText.\n", "b.md": child % "Mast", "c.md": child % "'Mast'"}
+    found = await done({**files, "d.md": child % "Masts"}, 'set title of a.md to "Pole: the long one"')
+    assert (found.files["b.md"], found.files["d.md"]) == (child % '"Pole: the long one"', child % "Masts")
+    assert found.files["c.md"] == child % '"Pole: the long one"'
+    assert found.problems == ()

@@ -5,6 +5,7 @@ folder of the pages and its suffix, its address, its id. Data that a job may wri
 is no address, is named for people.
 """
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from posixpath import dirname
@@ -32,6 +33,8 @@ _IS_SOURCE = re.compile(r"(?:source|from|fromPath|old)[\"']?\s*+[:=]\s*+(?:\[\s*
 _IS_WORDS = re.compile(r"(?:title|description|icon|label|name)[\"']?\s*+:\s*+$")
 _IS_OWN = re.compile(r"(?:permalink|slug|url|id|alias(?:es)?|redirect_from|canonical\w*+)\s*+[:=]\s*+$|^\s*+-\s*+$")
 """Text before an address that leads elsewhere, or in front matter before one of the page itself."""
+_PARENT = re.compile(r"(?P<key>(?:grand_)?parent:[ \t]++)(?P<quote>[\"']?)(?P<title>[^\n]{1,300})(?P=quote)")
+_BARE = re.compile(r"[^\W\d_][\w ,.()/-]{0,300}")
 _LIST = re.compile(r"(?:^|/)_?meta\.(?:json|[jt]sx?)$|(?:^|/)_toc\.ya?ml$")
 """Files that name the pages of their folder (nextra.site/docs/file-conventions/meta-file,
 fumadocs.dev/docs/headless/page-conventions, jupyterbook.org/en/stable/structure/toc.html).
@@ -75,6 +78,24 @@ def named_elsewhere(
             text = "\n" + block.text if block is not None and block.end else ""
         found += _in_text(path, text, _meant_in(path, names, before), stems, is_listing=path in listing)
     return found[:MAX_FOUND]
+
+
+def parents_left(texts: Mapping[str, str], titles: Mapping[str, str]) -> list[BrokenLink]:
+    """Return the pages whose front matter names the page above them by a title that it has no longer
+    (just-the-docs.com/docs/navigation/main/parents). ``titles``: the new ones by the old.
+    """
+    found: list[BrokenLink] = []
+    for path, text in texts.items():
+        block = block_of(text) if is_markdown(path) else None
+        lines = block.text.split("\n") if block is not None and block.end else []
+        for match in filter(None, map(_PARENT.fullmatch, lines)):
+            new = titles.get(match["title"])
+            if new is not None and len(found) < MAX_FOUND:
+                written = new if _BARE.fullmatch(new) and not match["quote"] else json.dumps(new, ensure_ascii=False)
+                line = text[: text.index(match[0])].count("\n") + 1
+                reason = "the page above it has another title now"
+                found.append(BrokenLink(path, line, match[0], (match["key"] + written,), clear=True, reason=reason))
+    return found
 
 
 def _documents(path: str, view: SiteView) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from service.agent.checks import navigation
 from service.agent.checks.links.base_site import base_site
-from service.agent.checks.links.elsewhere import named_elsewhere, searched, translations_left
+from service.agent.checks.links.elsewhere import named_elsewhere, parents_left, searched, translations_left
 from service.agent.checks.links.guesses import (
     MOVED,
     BrokenLink,
@@ -134,6 +134,7 @@ class Links:
         broken += await self._navigation(now, changed_only=True, moved=moved)
         known = {(link.path, link.line, link.found) for link in broken}
         elsewhere = await self._elsewhere(changes, before, now, moved)
+        elsewhere += await self._parents(before, now, moved)
         return _ordered([*broken, *(link for link in elsewhere if (link.path, link.line, link.found) not in known)])
 
     async def _elsewhere(
@@ -157,6 +158,20 @@ class Links:
         return left + [
             each if may_write(each.path) else replace(each, clear=False, is_for_people=True) for each in found
         ]
+
+    async def _parents(self, before: SiteView, now: SiteView, moved: Mapping[str, str]) -> list[BrokenLink]:
+        """Return the pages that name the page above them by a title that no page has any longer."""
+        there = frozenset(now.titles.values())
+        new = {
+            old: now.titles.get(moved.get(path, path), "") for path, old in before.titles.items() if old not in there
+        }
+        titles = {old: title for old, title in new.items() if old and title}
+        if not titles or not now.site.rules.has_liquid:
+            return []
+        found: list[BrokenLink] = []
+        async for texts in self._workspace.texts(await asyncio.to_thread(_readable_pages, self._workspace)):
+            found += await asyncio.to_thread(parents_left, texts, titles)
+        return found
 
     # Views
 

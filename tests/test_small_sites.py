@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SITES = ROOT / "scripts/answers/small_sites"
-FILES = ("questions.jsonl", "later_questions.jsonl")
+FILES = ("questions.jsonl", "later_questions.jsonl", "held_out_questions.jsonl")
 IN_FILE = {
     name: [json.loads(line) for line in (SITES / name).read_text(encoding="utf-8").splitlines()] for name in FILES
 }
@@ -62,8 +62,9 @@ def test_every_site_has_documented_and_undocumented_questions(questions: list[di
     assert {one["site"] for one in questions if one.get("undocumented")} == folders
 
 
-def test_no_question_is_asked_twice():
-    assert max(Counter((one["site"], folded(one["question"])) for one in QUESTIONS).values()) == 1
+@pytest.mark.parametrize("questions", IN_FILE.values(), ids=IN_FILE)
+def test_no_question_is_asked_twice(questions: list[dict]):
+    assert max(Counter((one["site"], folded(one["question"])) for one in questions).values()) == 1
 
 
 @pytest.mark.parametrize("one", DOCUMENTED, ids=lambda one: f"{one['site']}: {one['question']}")

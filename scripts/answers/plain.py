@@ -227,5 +227,5 @@ def _share(count: int, whole: int) -> float:
 def print_faults(replies: Iterable[Given]) -> None:
     """Print the questions that were not answered rightly, and what was said."""
     for one in replies:
-        if one.verdict not in ("right", "not answered") or (one.asked.invented and not one.says_invented):
+        if not (one.says_invented if one.asked.invented else one.verdict in ("right", "not answered")):
             print(f"\n== {one.asked.site}: {one.asked.question}  [{one.verdict}] {one.asked.section}\n{one.text}")

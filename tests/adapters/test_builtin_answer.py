@@ -189,6 +189,7 @@ def test_heading_of_only_words_of_the_question_answers():
     [
         ("how does it understand a datetime without tzinfo", True),
         ("a datetime without tzinfo, what then?", True),
+        ("datetime tzinfo", False),
         ("does it understand a datetime with nanoseconds?", False),
         ("I have nanoseconds, can a datetime have them?", False),
         ("datetime with nanoseconds possible?", False),
@@ -565,3 +566,22 @@ def test_phrase_whose_word_no_page_has_is_no_missing_word():
     found = extraction.extract(Grounding("can I turn off the water of a pipe", (water,), words))
     assert found.is_answer
     assert "disable" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("question", "is_command"),
+    [
+        ("what does ladle simmer do", True),
+        ("ladle simmer hangs", True),
+        ("does ladle simmer soups?", False),
+        ("ladle backup hangs", False),
+    ],
+)
+def test_word_behind_a_program_is_a_command_of_it(question, is_command):
+    backup = Passage(
+        1, "Backup", "", "/backup", "Make one:\n\n```sh\nladle backup /mnt\n```\n\nThen unplug the disk.", 1.0
+    )
+    words = (QueryWord("ladle", 0.9), QueryWord("backup", 0.1), QueryWord("simmer", 0.0))
+    found = extraction.extract(Grounding(question, (backup,), words))
+    assert ("No page of this documentation has “ladle simmer”." in found.text) == is_command
+    assert not (is_command and found.is_answer)

@@ -28,6 +28,8 @@ Set `max_weight` or pass `--heavy-load` to a glimmer of the stack: see Stripe, a
         ("What does GET /parcels/weight answer?", ()),
         ("What body does POST /v1/convoys take?", ("/v1/convoys",)),
         ("Why is /srv/data empty?", ()),
+        ("error dbt4417 when compiling", ("dbt4417",)),
+        ("where does the parcels.sticky-ttl annotation go", ("parcels.sticky-ttl",)),
     ],
 )
 async def test_name_that_no_page_has_is_found_out(indexed, question, unknown):

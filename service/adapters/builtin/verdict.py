@@ -4,7 +4,7 @@ What counts is how many of the question's words, by their weight, stand in one p
 heading. A word that no page of the site has makes an answer doubtful, unless three others stand together or a heading
 is made of the question's words alone. A name that no page has rules it out; the section of the term that is asked for
 answers. A question of how or when is about something that there is, so its missing word is likely another word for it;
-one of whether may be about what there is not. The limits were chosen on questions about small sites, a third of them
+any other may be about what there is not. The limits were chosen on questions about small sites, a third of them
 about what no page says.
 """
 
@@ -52,6 +52,8 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
     if asked.names:
         is_nothing = near < NAME_NEAR or not all(map(_is_plain_word, asked.names))
         return Verdict.NOT_DOCUMENTED if is_nothing else Verdict.UNSURE
+    if asked.commands:
+        return Verdict.NOT_DOCUMENTED if near < NAME_NEAR else Verdict.UNSURE
     if quotes[0].apart.explains >= PROSE:
         return Verdict.ANSWERED
     if near < LEAST_NEAR:
@@ -59,7 +61,7 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
     if not asked.missing:
         says_much = len(words) > 1 or everything >= LITTLE_ASKED or asked.language != "en"  # others share names alone
         return Verdict.ANSWERED if near >= ENOUGH_NEAR and says_much else Verdict.UNSURE
-    if near >= OTHER_WORDS_NEAR and not asked.whether:
+    if near >= OTHER_WORDS_NEAR and asked.of_what_is:
         return Verdict.ANSWERED
     known = words - asked.missing
     is_headed = exactness(words, best.own) == 1.0 and known <= together

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from service.adapters.builtin.question_words import stemmer_of, stems_of
 from service.domain.search import QueryWord
 from service.markup.languages.kindred_words import common_words, phrase_words, without_phrases
-from service.ports.model import Grounding
+from service.ports.model import Grounding, Passage
 
 MAX_QUESTION_READ = 4_000
 MAX_STEMS = 40
@@ -59,11 +59,14 @@ _VALUE = re.compile(
 )
 _CLAUSE = r"(?:\A|[,;:.!?–]\s|\b(?:and|but|so)\s)\W{0,3}"  # noqa: RUF001
 _ASKS_FOR = re.compile(rf"{_CLAUSE}(?:how|what|when|where|which|who|whom|whose|why)\b", re.IGNORECASE)
-_ASKS_WHETHER = re.compile(
-    rf"{_CLAUSE}(?:is|are|was|were|am|can|could|may|do|does|did|will|would|should|has|have|had|any)\b"
-    r"|\bpossible\W*\Z",
+_COMMAND = re.compile(r"(?<![\w`./-])(?P<program>[a-z][\w-]{1,30}) (?P<word>[a-z][\w-]{1,30})(?![\w`./(-])")
+_PROGRAM = re.compile(r"(?:^|`)(?:\$ )?([a-z][\w-]{1,30}) [a-z-]", re.MULTILINE)
+_SUBJECT = re.compile(
+    r"\b(?:is|are|was|can|could|may|might|do|does|did|will|would|should|has|had|lets?|makes?|when|if|while)\s*\Z",
     re.IGNORECASE,
 )
+_DOES = re.compile(r"\s+(?:do|does|mean|means)\W*\Z", re.IGNORECASE)
+MAX_PASSAGES_OF_COMMANDS = 20
 _FORM_LIST = """
 difference differences versus vs compare compared comparison distinction unterschied différence diferencia diferença
 differenza verschil example examples snippet sample explain define definition meaning show beispiel exemple ejemplo
@@ -107,10 +110,12 @@ class Wanted(Struct, frozen=True):
     definition: bool = False
     value: bool = False
     """A default, a limit, a number."""
-    whether: bool = False
-    """It asks whether something is so, which it may not be: "how" and "when" ask about what there is. So may any
-    question in another language than English.
+    of_what_is: bool = False
+    """It asks how, what or when about a thing that there is; one of whether may be about what there is not. Known of
+    questions in English alone.
     """
+    commands: tuple[str, ...] = ()
+    """A program of the documentation with a word behind it that no page has, as a command of it would be written."""
 
     def weight_of(self, stems: Iterable[str]) -> float:
         """Return the sum of the stems' weights."""
@@ -143,6 +148,7 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
     stems, missing = said or stems, missing.intersection(said or stems)
     weights |= {stem: COMMON * weights[stem] for stem in stems if stem in little}
     names = dict.fromkeys(word.typed for word in words if word.is_name)
+    commands = () if is_another else _unknown_commands(question, words, grounding.passages)
     sides = [set(_stems(side, language, corrected)) for side in grounding.sides]
     apart = tuple(tuple(stem for stem in stems if _only(stem, at, sides)) for at in range(len(sides)))
     is_definition = _DEFINITION.search(question) is not None
@@ -152,7 +158,7 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
         weights,
         missing,
         frozenset(names),
-        (*names, *_typed(question, missing, language, names)),
+        (*names, *commands, *_typed(question, missing, language, (*names, *commands))),
         frozenset(corrected),
         language,
         _kindred(stems, language, words),
@@ -161,8 +167,26 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
         code=_CODE.search(_corrected(question, corrected)) is not None,
         definition=is_definition,
         value=_VALUE.search(question) is not None,
-        whether=language != "en" or (_ASKS_WHETHER.search(question) is not None and not _ASKS_FOR.search(question)),
+        of_what_is=language == "en" and _ASKS_FOR.search(question) is not None,
+        commands=commands,
     )
+
+
+def _unknown_commands(question: str, words: Iterable[QueryWord], passages: Sequence[Passage]) -> tuple[str, ...]:
+    """Return "ladle simmer" where the passages have "ladle" with other commands, and no page has "simmer"."""
+    strange = {word.typed for word in words if not word.share and not word.is_name} - common_words()
+    if not strange:
+        return ()
+    programs = {name for passage in passages[:MAX_PASSAGES_OF_COMMANDS] for name in _PROGRAM.findall(passage.text)}
+    found: list[str] = []
+    for match in _COMMAND.finditer(question):
+        if match["word"] not in strange or match["word"].endswith("s"):
+            continue
+        if _SUBJECT.search(question[: match.start()]) and not _DOES.match(question[match.end() :]):
+            continue
+        if match["program"] in programs:
+            found.append(match[0])
+    return tuple(found)
 
 
 def _only(stem: str, at: int, sides: list[set[str]]) -> bool:

@@ -20,11 +20,11 @@ _CODE = re.compile(
     r"`(?P<span>[^`\n]{1,120})`"
     r"|\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (?P<path>/[\w./{}:-]{1,119}[\w}])"
     r"|(?<![\w-])(?P<flag>--[A-Za-z][\w-]{1,60})"
-    r"|(?<![\w.@/-])(?P<dotted>[A-Za-z_]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){1,5})(?:\(\))?"
+    r"|(?<![\w.@/-])(?P<dotted>[A-Za-z_]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){1,5}(?:-\w{1,30}){0,4})(?:\(\))?"
     r"|(?<![\w.@/-])(?P<word>[A-Za-z_]\w{1,60})(?P<call>\([^()\s]{0,40}\))?(?![\w@/.-]*[@/])"
-    r"|(?<![\w-])(?P<code>[A-Z]{1,6}-?\d{2,8})(?![\w-])"
+    r"|(?<![\w-])(?P<code>[A-Z]{1,6}-?\d{2,8}|[a-z]{2,6}\d{4,8})(?![\w-])"
 )
-_NAME = re.compile(r"\w[^\W_]*+_\w++|[a-z0-9]++[A-Z]\w*+|[A-Z][a-z]++[A-Z]\w*+|[A-Z]{1,6}-?\d{2,8}")
+_NAME = re.compile(r"\w[^\W_]*+_\w++|[a-z0-9]++[A-Z]\w*+|[A-Z][a-z]++[A-Z]\w*+|[A-Z]{1,6}-?\d{2,8}|[a-z]{2,6}\d{4,8}")
 """A word that is written as names in code are."""
 _SEPARATOR = re.compile(r"\.|::|->|[\s/=:,;()\[\]{}\"']+")
 _CAPITAL = re.compile(r"(?<=[\w,)`'\"] )(?P<name>[A-Z]\w{2,40}(?: [A-Z]\w{2,40}){0,3})(?!\w|[.:/@-]\w)")

@@ -51,9 +51,7 @@ def toctrees(path: str, text: str) -> Iterator[str]:
 
 
 def external_pages(text: str, root: str, pages: Collection[str]) -> list[Listed]:
-    """Return the pages that a list of all pages names, in its order, the root document first; none for what is no such
-    list.
-    """
+    """Return the pages that a list of all pages names, in its order, the root document first; empty for other YAML."""
     try:
         found = load_strings(text)
     except ValueError:

@@ -271,7 +271,9 @@ def test_python_without_venv_is_reported_in_a_line_with_remedy(checkout):
     assert "python3-venv" in said
 
 
-@pytest.mark.parametrize("script", ["setup", "demo", "test", "check", "lock", "pictures", "build-wheel", "first-hour"])
+@pytest.mark.parametrize(
+    "script", ["setup", "demo", "test", "check", "lock", "pictures", "build-wheel", "first-hour", "small-model"]
+)
 def test_scripts_can_be_run(script):
     assert os.access(SCRIPTS / script, os.X_OK)
     subprocess.run(["sh", "-n", SCRIPTS / script], check=True)

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,8 +38,9 @@ QUESTION_SECONDS = 300
 JOB_MINUTES = 3
 """The budget of a job; beyond it and ``GRACE_SECONDS``, it hangs."""
 GRACE_SECONDS = 120
+REPLY_TOKENS = 200
 CONTEXT_TOKENS = 1_000
-"""The most passages of an answer's first prompt: on one core, a longer one is read for minutes."""
+"""The most of a reply, and of passages in an answer's first prompt: on one core, more takes minutes."""
 RAW = re.compile(
     r"<\|?/?(?:im_start|im_end|tool_call|tool_calls|function|think|start_of_turn|end_of_turn|channel|message)\b|\[/?THINK\]"
     r"|\[/?INST\]|<\uff5c"
@@ -77,18 +79,22 @@ def main() -> int:
     parser.add_argument("home", type=Path)
     parser.add_argument("--window", type=int, action="append", help="tokens; may be repeated")
     parser.add_argument("--questions", type=int, default=len(QUESTIONS))
+    parser.add_argument("--tried", action="store_true", help="try the model first, which takes minutes")
     parser.add_argument("--jobs", type=int, default=len(JOBS))
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started ends, too
     troubles = 0
     for window in given.window or WINDOWS:
         print(f"window of {window:,} tokens", flush=True)
-        outcomes = outcomes_of(given.home, window, QUESTIONS[: given.questions], JOBS[: given.jobs])
+        outcomes = outcomes_of(given.home, window, QUESTIONS[: given.questions], JOBS[: given.jobs], tries=given.tried)
         troubles += sum(bool(one.trouble) for one in outcomes)
     print(f"{troubles} without an outcome that a person understands")
     return 1 if troubles else 0
 
 
-def outcomes_of(home: Path, window: int, questions: Sequence[str], jobs: Sequence[str]) -> list[Outcome]:
+def outcomes_of(
+    home: Path, window: int, questions: Sequence[str], jobs: Sequence[str], *, tries: bool = False
+) -> list[Outcome]:
     """Return how each question and job ended, with a service and a model of its own."""
     environment = {
         "DOCSMITH_AGENT__MAX_MINUTES": str(JOB_MINUTES),
@@ -100,7 +106,7 @@ def outcomes_of(home: Path, window: int, questions: Sequence[str], jobs: Sequenc
         with service_in(folder, environment) as service:
             pages = {file.name: file.read_text("utf-8") for file in MANUAL.glob("*.md")}
             service.set_up(write_docs(folder / "docs", pages))
-            _add(service, address, window)
+            _add(service, address, window, tries=tries)
             service.start()
             return asyncio.run(_asked(service, questions, jobs))
 
@@ -153,9 +159,18 @@ def _wait_for(address: str) -> None:
     raise TimeoutError(f"{address} does not answer")
 
 
-def _add(service: Service, address: str, window: int) -> None:
+def _add(service: Service, address: str, window: int, *, tries: bool) -> None:
     """Add the model as an operator does, and choose it for everything; say what was found."""
-    add = ("model", "add", "small", "--provider", "llama-cpp", "--model", "local", "--address", address)
+    where = ("--provider", "llama-cpp", "--model", "local", "--address", address)
+    add = (
+        "model",
+        "add",
+        "small",
+        *where,
+        "--max-output-tokens",
+        str(REPLY_TOKENS),
+        *(() if tries else ("--untried",)),
+    )
     done = service.run(*add, "--context-tokens", str(window))
     if done.returncode and "context_tokens" in done.stderr:
         print(done.stderr.strip(), "Added without it.", file=sys.stderr)

@@ -63,6 +63,7 @@ async def list_providers(runtime: Runtime, _options: Options, output: Output) ->
     "--enter-key", is_flag=True, help="ask for the key, or read it from standard input, and keep it in the vault"
 )
 @click.option("--context-tokens", type=COUNT, metavar="N", help="tokens of a prompt and its reply together")
+@click.option("--max-output-tokens", type=COUNT, metavar="N", help="the most tokens of a reply")
 @click.option("--input-price", type=float, metavar="USD", help="US dollars for a million tokens that it reads")
 @click.option("--output-price", type=float, metavar="USD", help="US dollars for a million tokens that it writes")
 @click.option("--set", "parameters", multiple=True, metavar="NAME=VALUE", help="a further parameter of the provider")
@@ -78,6 +79,7 @@ async def add(runtime: Runtime, options: Options, output: Output) -> int:
         "api_base": address,
         "api_key_env": options.key_env or ("" if key else _usual_variable(provider, address)),
         "context_tokens": options.context_tokens,
+        "max_output_tokens": options.max_output_tokens,
         "input_usd_per_million_tokens": options.input_price,
         "output_usd_per_million_tokens": options.output_price,
         **dict(_pair(text) for text in options.parameters),

@@ -41,6 +41,7 @@ class ModelProfile(Struct, frozen=True, omit_defaults=True):
     key_id: str = ""
     """The name under which the vault keeps the key, instead of a variable; never the key."""
     context_tokens: int | None = None
+    max_output_tokens: int | None = None
     input_usd_per_million_tokens: float | None = None
     output_usd_per_million_tokens: float | None = None
     extra: dict[str, str] = {}
@@ -214,8 +215,8 @@ def checked(profile: ModelProfile) -> ModelProfile:
     prices = (profile.input_usd_per_million_tokens, profile.output_usd_per_million_tokens)
     if (prices[0] is None) != (prices[1] is None) or any(price is not None and price < 0 for price in prices):
         raise Invalid("Give both prices, of input and of output tokens, as 0 or more; or neither.")
-    if profile.context_tokens is not None and profile.context_tokens < 1:
-        raise Invalid("A window of tokens is 1 or more.")
+    if any(number is not None and number < 1 for number in (profile.context_tokens, profile.max_output_tokens)):
+        raise Invalid("A number of tokens is 1 or more.")
     if len(profile.extra) > MAX_PARAMETERS:
         raise Invalid(f"A model has at most {MAX_PARAMETERS} further parameters.")
     return replace(profile, api_key_env=checked_variable(profile.api_key_env))

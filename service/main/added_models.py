@@ -50,6 +50,7 @@ def settings_of(profile: ModelProfile) -> ModelSettings:
             api_base=profile.api_base,
             api_key_env=_variable(profile.name) if profile.key_id else profile.api_key_env,
             context_tokens=profile.context_tokens,
+            max_output_tokens=profile.max_output_tokens,
             input_usd_per_million_tokens=profile.input_usd_per_million_tokens,
             output_usd_per_million_tokens=profile.output_usd_per_million_tokens,
             extra=dict(profile.extra),

@@ -19,7 +19,7 @@ from service.web.http.forms import SMALL_FORM_BYTES, read_form
 
 LOOK_SECONDS = 1.0
 """Between two looks while a model is tried."""
-NUMBERS = ("context_tokens", "input_usd_per_million_tokens", "output_usd_per_million_tokens")
+NUMBERS = ("context_tokens", "max_output_tokens", "input_usd_per_million_tokens", "output_usd_per_million_tokens")
 
 routes = web.RouteTableDef()
 
@@ -163,6 +163,6 @@ def _work(text: str) -> Work:
 
 def _number(text: str, name: str) -> float | int:
     try:
-        return int(text) if name == "context_tokens" else float(text)
+        return float(text) if "usd" in name else int(text)
     except ValueError:
         raise Invalid(f"{text!r} is not a number.") from None

@@ -42,10 +42,10 @@ REPLY_TOKENS = 200
 CONTEXT_TOKENS = 1_000
 """The most of a reply, and of passages in an answer's first prompt: on one core, more takes minutes."""
 RAW = re.compile(
-    r"<\|?/?(?:im_start|im_end|tool_call|tool_calls|function|think|start_of_turn|end_of_turn|channel|message)\b|\[/?THINK\]"
-    r"|\[/?INST\]|<\uff5c"
+    r"<\|?/?(?:im_start|im_end|tool_call|tool_calls|function|think|start_of_turn|end_of_turn|channel|message)\b"
+    r"|\[/?THINK\]|\[/?INST\]|<\uff5c|(?:<|&lt;|\[)/?[a-z]{1,20}[- ][0-9a-f]{8}\b"
 )
-"""Marks of a chat template, of calls and of thoughts, which are no text for readers."""
+"""Marks of a chat template, of calls, of thoughts, and of our own prompts, which are no text for readers."""
 
 QUESTIONS = (
     "How do I install Docsmith?", "Which port does the service listen on?", "How do I add a person?",

@@ -86,8 +86,8 @@ async def add(runtime: Runtime, options: Options, output: Output) -> int:
     }
     profile = profile_of(provider, options.name, wanted, {name: value for name, value in values.items() if value != ""})
     findings: tuple[Finding, ...] = ()
-    if not options.untried:
-        async with runtime.open_model(profile, key) as opened:
+    async with runtime.open_model(profile, key) as opened:
+        if not options.untried:
             findings = findings_of(await _tried(opened, output))
     await add_model(runtime.store, runtime.secrets, profile, Metadata(actor=cli_actor()), key=key, findings=findings)
     says = state_of(findings) if findings else "A running service tries it now."

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from service.domain.model_profiles import Finding, ModelProfiles, Work
+from service.domain.model_profiles import AddedModel, Finding, ModelProfiles, Work
 from service.ports.model_provider import KnownModel, Origin
 from service.views.fields import described
 
@@ -27,20 +27,30 @@ class ModelView(Struct, frozen=True, rename="camel"):
 
 
 def view_models(known: Iterable[KnownModel], profiles: ModelProfiles) -> list[ModelView]:
-    """Return a view of each model that has a name."""
-    views = []
+    """Return a view of each model that has a name, and of added ones that cannot be used, or not yet."""
+    left, views = {one.profile.name: one for one in profiles.models}, []
     for one in known:
-        added = profiles.find(one.name) if one.origin == "added" else None
-        profile = added.profile if added is not None else None
-        key = "" if profile is None else "vault" if profile.key_id else profile.api_key_env
-        findings = () if added is None else added.findings
-        state = "" if added is None else state_of(findings, is_tried=added.tried_at is not None)
-        views.append(
-            ModelView(
-                one.name, one.model, one.origin, one.api_base, key, one.used_for, state, findings, one.hides_added
-            )
-        )
-    return views
+        if one.origin == "added" and (added := left.pop(one.name, None)) is not None:
+            views.append(_view_added(added, one.used_for))
+        else:
+            left.pop(one.name, None)
+            where = (one.name, one.model, one.origin, one.api_base)
+            views.append(ModelView(*where, "", one.used_for, "", (), one.hides_added))
+    return [*views, *(_view_added(added, ()) for added in left.values())]
+
+
+def _view_added(added: AddedModel, used_for: tuple[Work, ...]) -> ModelView:
+    profile = added.profile
+    return ModelView(
+        profile.name,
+        profile.model,
+        "added",
+        profile.api_base,
+        "vault" if profile.key_id else profile.api_key_env,
+        used_for,
+        state_of(added.findings, is_tried=added.tried_at is not None),
+        added.findings,
+    )
 
 
 def state_of(findings: tuple[Finding, ...], *, is_tried: bool = True) -> str:

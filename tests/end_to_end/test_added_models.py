@@ -180,6 +180,17 @@ async def test_model_that_does_not_answer_is_used_for_nothing(http, service, pro
     await cli(service, "model", "remove", "keyless")
 
 
+async def test_model_that_cannot_be_used_so_is_named(service, provider, operator):
+    where = ("--provider", "other", "--model", "our-own", "--address", provider.openai_base, "--context-tokens", "10")
+    refused = await asyncio.to_thread(service.run, "model", "add", "tiny", *where, "--untried")
+    assert (refused.returncode, "context_tokens is at least" in refused.stderr) == (1, True)
+    form = {"provider": "other", "name": "tiny", "model": "m", "address": provider.openai_base, "context_tokens": "10"}
+    await operator.post("/operator/models", data=form)
+    text = await page_with(operator, "context_tokens is at least")
+    assert "It does not answer." in text
+    await cli(service, "model", "remove", "tiny")
+
+
 async def test_each_provider_has_a_form(operator):
     page = await (await operator.get("/operator/models/new")).text()
     providers = re.findall(r"models/new\?provider=([a-z-]+)", page)

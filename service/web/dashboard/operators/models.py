@@ -38,13 +38,7 @@ async def _look(request: web.Request) -> Shown:
     profiles = await read_profiles(request.app[STORE])
     views = view_models(request.app[KNOWN_MODELS](), profiles)
     waiting = tuple(one.profile.name for one in profiles.models if one.tried_at is None)
-    known = {one.name for one in views}
-    arriving = [
-        ModelView(one.profile.name, one.profile.model, "added", one.profile.api_base, "", (), "It is being added.", ())
-        for one in profiles.models
-        if one.profile.name not in known
-    ]
-    return Shown([*views, *arriving], request.app[MODEL_NAMES].copy(), waiting)
+    return Shown(views, request.app[MODEL_NAMES].copy(), waiting)
 
 
 @routes.get("/operator/models")

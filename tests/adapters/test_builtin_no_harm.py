@@ -124,6 +124,16 @@ FRENCH = "locales: {root: {lang: 'en'}, fr: {lang: 'fr'}}, "
             'set the title of a.md to "New"',
             {"b.md": "[a]({% link a.md %}#new) [b]({{ '/a.html#new' | relative_url }})\n"},
         ),
+        (  # a link that has been mended has the target that another link had
+            {**MKDOCS, "docs/a.md": "# A\n\n[a](a.md) [b](b.md)\n", "docs/b.md": PAGE},
+            "move page docs/a.md to docs/d/b.md",
+            {"docs/d/b.md": "# A\n\n[a](b.md) [b](../b.md)\n"},
+        ),
+        (  # an argument of a shortcode is no anchor of the page
+            {**HUGO, "content/a.md": '## Part\n\nText. [a]({{< ref "a.md#part" >}})\n'},
+            'replace "Part" with "Piece" in every page',
+            {"content/a.md": '## Piece\n\nText. [a]({{< ref "a.md#piece" >}})\n'},
+        ),
         (  # in the list of a book an entry that has others below it stays one
             {**BOOK, "src/größe.md": PAGE},
             "remove page src/größe.md",
@@ -173,6 +183,14 @@ async def test_job_leaves_sound_links_sound(files, job, changed):
 async def test_sound_link_is_not_fixed(files, page, links):
     found = await done({**files, page: f"---\ntitle: T\n---\n\n{links}\n"}, "fix broken links")
     assert found.changed == {}
+
+
+async def test_translation_that_is_a_draft_is_named():
+    french = "i18n/fr/docusaurus-plugin-content-docs/current/a.md"
+    draft = "---\ndraft: true\n---\n# A\n"
+    files = docusaurus("i18n: {defaultLocale: 'en', locales: ['en', 'fr']}, ", **{"docs/a.md": PAGE, french: draft})
+    found = await done(files, "rename page docs/a.md to docs/b.md")
+    assert [(one.path, one.code) for one in found.problems] == [(french, "name_left")]
 
 
 async def test_name_that_a_list_cannot_have_is_named():

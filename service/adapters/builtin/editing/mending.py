@@ -20,6 +20,24 @@ def mend_broken_by_changes(editing: Editing, name: str) -> Steps:
     yield from _mend(editing, name, changed=True, folder="")
 
 
+_Edit = tuple[tuple[str, int, str], str]
+"""The path, line and text of a link, and the text in its place."""
+
+
+def _apart(edits: Sequence[_Edit]) -> list[_Edit]:
+    """Return the edits in an order in which none of a line finds what another one wrote, as far as there is one."""
+    lines: dict[tuple[str, int], list[_Edit]] = {}
+    for edit in edits:
+        lines.setdefault(edit[0][:2], []).append(edit)
+    ordered: list[_Edit] = []
+    for left in lines.values():
+        while left:
+            first = next((e for e in left if not any(o[0][2] in e[1] for o in left if o is not e)), left[0])
+            left.remove(first)
+            ordered.append(first)
+    return ordered
+
+
 def _said_unknown(unknown: Sequence[UnknownLinks]) -> str:
     """Return the links that were left alone because nothing proves that they are broken."""
     lines = [
@@ -44,7 +62,7 @@ def _mend(editing: Editing, name: str, *, changed: bool, folder: str) -> Steps:
         for link in links:
             if link.is_clear and (link.path, link.line, link.found) not in tried:
                 edits[link.path, link.line, link.found] = link.suggestion
-        batch = list(edits.items())[: MAX_EDITS - len(tried)]
+        batch = _apart(list(edits.items())[: MAX_EDITS - len(tried)])
         if not batch:
             break
         tried |= {key for key, _ in batch}

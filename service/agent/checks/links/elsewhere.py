@@ -147,7 +147,7 @@ def _copy(path: str, view: SiteView) -> _Copy | None:
     page, layout = view.site.pages.get(path), view.layout
     if page is not None:
         return _Copy(page.copy_key, page.version, page.language)
-    if not is_page(path) or not within(path, layout.root):
+    if not is_page(path) or not (within(path, layout.root) or layout.document_set(path) is not None):
         return None
     _, version, language = layout.resolve_url(path, {}, layout.bases[0])
     return _Copy(copy_key(layout, path, language, version, layout.bases[0]), version, language)

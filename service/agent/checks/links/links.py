@@ -272,14 +272,15 @@ class Links:
         """Return the broken links in a changed page itself."""
         path, old_path = changed.path, changed.old_path
         old_links = await asyncio.to_thread(links_of, changed.old_text, old_path, before.layout.dialect)
-        known = {(link.form, link.target) for link in old_links}
+        new_links = await asyncio.to_thread(links_of, changed.text, path, now.layout.dialect)
+        known = _kept(old_links, new_links)
         was_at = _targets(old_links, old_path, before, moved)
         suspects = []
-        for link in await asyncio.to_thread(links_of, changed.text, path, now.layout.dialect):
+        for at, link in enumerate(new_links):
             target, _, anchor = link.target.partition("#")
             answer = now.leads_to(path, without_query(target), link.form)
             was = SOUND
-            if (link.form, link.target) in known:
+            if at in known:
                 was = before.leads_to(old_path, without_query(target), link.form)
             page = answer.page
             if _is_lost(was, answer, before, now, moved):
@@ -287,8 +288,7 @@ class Links:
                     suspects.append(SuspectLink(path, link, None, moved.get(was.page or "", was.page), answer, was))
             elif page is None:
                 old_file = _file(old_path, target)
-                is_known = (link.form, link.target) in known
-                if is_known and old_file in before.files and _file(path, target) not in now.files:
+                if at in known and old_file in before.files and _file(path, target) not in now.files:
                     suspects.append(SuspectLink(path, link, None, moved.get(old_file, old_file)))
                 elif answer.state == "broken" and was.state != "broken" and not link.is_image:
                     suspects.append(SuspectLink(path, link, None, None, answer))
@@ -417,6 +417,20 @@ def _suspects(texts: Mapping[str, str], now: SiteView) -> tuple[list[SuspectLink
             elif answer.state == "unknown":
                 unknown.append(UnknownLink(path, link.line, link.target, answer.reason))
     return found, unknown
+
+
+def _kept(old: Sequence[PageLink], new: Sequence[PageLink]) -> Collection[int]:
+    """Return the places of the links that the page had before. Where it has as many as then, a link in whose place was
+    another one is none of them: it may have got a target that a link elsewhere on the page had.
+    """
+    if len(old) == len(new):
+        return {at for at, (one, other) in enumerate(zip(old, new, strict=True)) if _written(one) == _written(other)}
+    known = set(map(_written, old))
+    return {at for at, link in enumerate(new) if _written(link) in known}
+
+
+def _written(link: PageLink) -> tuple[str, str]:
+    return link.form, link.target
 
 
 def _is_lost(was: LinkAnswer, answer: LinkAnswer, before: SiteView, now: SiteView, moved: Mapping[str, str]) -> bool:

@@ -29,7 +29,7 @@ PAGE_BYTES = 1_500
 _RAW_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]{1,300})$", re.MULTILINE)
 _TOP_HEADING = re.compile(r"^ {0,3}#\s", re.MULTILINE)
 _SUMMARY = re.compile(r"<summary>([^\n]{1,300}?)</summary>")
-_GIVEN = re.compile(r"\{[^{}\n#]{0,300}#([\w:.-]{1,200})[^{}\n]{0,300}\}")
+_GIVEN = re.compile(r"(?<!\{)\{(?![{<%])[^{}\n#]{0,300}#([\w:.-]{1,200})[^{}\n]{0,300}\}")
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
 
 _MAKES_ANCHORS = re.compile(

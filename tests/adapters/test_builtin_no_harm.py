@@ -7,6 +7,7 @@ from tests.adapters.test_builtin_links import PAGE, STARLIGHT, docusaurus
 
 HUGO = {"hugo.toml": "baseURL = 'https://kites.test/'\ntitle = 'S'\n", "content/_index.md": PAGE}
 SPHINX = {"conf.py": "project = 'S'\n", "index.rst": "S\n=\n\n.. toctree::\n   :glob:\n\n   *\n"}
+MYST = "extensions = ['myst_parser']\nmyst_heading_anchors = 3\n"
 MKDOCS = {"mkdocs.yml": "site_name: S\n", "docs/index.md": PAGE}
 JEKYLL = {"_config.yml": "baseurl: ''\n", "index.md": "---\ntitle: S\n---\n"}
 BOOK = {
@@ -134,6 +135,11 @@ FRENCH = "locales: {root: {lang: 'en'}, fr: {lang: 'fr'}}, "
             'replace "Part" with "Piece" in every page',
             {"content/a.md": '## Piece\n\nText. [a]({{< ref "a.md#piece" >}})\n'},
         ),
+        (  # links of MyST do not name the ids of headings
+            {**SPHINX, "conf.py": MYST, "a.md": "# A\n", "b.md": "[a](a.md#a)\n"},
+            'set the title of a.md to "Größe"',
+            {"b.md": "[a](a.md#größe)\n"},
+        ),
         (  # in the list of a book an entry that has others below it stays one
             {**BOOK, "src/größe.md": PAGE},
             "remove page src/größe.md",
@@ -183,6 +189,17 @@ async def test_job_leaves_sound_links_sound(files, job, changed):
 async def test_sound_link_is_not_fixed(files, page, links):
     found = await done({**files, page: f"---\ntitle: T\n---\n\n{links}\n"}, "fix broken links")
     assert found.changed == {}
+
+
+async def test_translation_of_a_page_named_like_a_version_is_named():
+    files = {
+        **HUGO,
+        "hugo.toml": "[languages.en]\n[languages.fr]\n",
+        "content/v1.2.md": PAGE,
+        "content/v1.2.fr.md": PAGE,
+    }
+    found = await done(files, "remove page content/v1.2.md")
+    assert [one.path for one in found.problems] == ["content/v1.2.fr.md"]
 
 
 async def test_translation_that_is_a_draft_is_named():

@@ -267,7 +267,7 @@ class Layout(Struct, frozen=True, dict=True):
         of_hugo = self.hugo.resolve(path, front_matter) if self.hugo is not None else None
         if of_hugo is not None:
             url, language = clean_url(of_hugo[0]), of_hugo[1]
-            first = self.below_mount(path)[1].partition("/")[0]
+            first = self.below_mount(path)[1].rpartition("/")[0].partition("/")[0]
             return (
                 url,
                 first if VERSION.fullmatch(first) else "",

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
+from msgspec.structs import replace
+
 from service.agent.checks.pages import parsed
 from service.domain.sites import Skipped
 from service.domain.texts.comparison import Effort, opcodes
 from service.markup.dialects.dialect import Dialect
+from service.markup.pages import is_markdown
 from service.retrieval.readers.markdown import PageSection, ParsedPage
 
 MAX_RENAMED = 200
@@ -21,6 +24,8 @@ ALIKE = 0.5
 
 def renamed_anchors(path: str, old: str, new: str, dialect: Dialect) -> Mapping[str, str]:
     """Return the anchors that went, each with the one in its place; none where a section came, went or is another."""
+    if dialect.slugs == "docutils" and is_markdown(path):  # MyST's links name headings by other slugs than their ids
+        dialect = replace(dialect, slugs="github")
     was_page, now_page = (parsed(text, path, dialect) for text in (old, new))
     if isinstance(was_page, Skipped) or isinstance(now_page, Skipped):
         return {}

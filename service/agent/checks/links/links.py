@@ -420,8 +420,8 @@ def _suspects(texts: Mapping[str, str], now: SiteView) -> tuple[list[SuspectLink
 
 
 def _kept(old: Sequence[PageLink], new: Sequence[PageLink]) -> Collection[int]:
-    """Return the places of the links that the page had before. Where it has as many as then, a link in whose place was
-    another one is none of them: it may have got a target that a link elsewhere on the page had.
+    """Return the places of the links that the page had before. Where their number is the same, a link in whose
+    place was another one is none of them: it may have got a target that a link elsewhere on the page had.
     """
     if len(old) == len(new):
         return {at for at, (one, other) in enumerate(zip(old, new, strict=True)) if _written(one) == _written(other)}

@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from eventstore import Codec, Decider, RecordedEvent, UnknownEventType
-from service.domain import allowed_folders, audit, copies, erasures, model_profiles, organizations, sites
+from service.domain import (
+    allowed_folders,
+    audit,
+    copies,
+    erasures,
+    model_capabilities,
+    model_profiles,
+    organizations,
+    sites,
+)
 from service.domain.access import credentials, keys, members, people, spending, usage
 from service.domain.access import idempotency as requests
 from service.domain.hooks import deliveries, incoming, webhooks
@@ -113,6 +122,16 @@ USAGE: Decider[usage.UsageCommand, usage.Accepted, usage.UsageEvent] = Decider(
     "usage", usage.Accepted(), usage.decide, usage.evolve, Codec(usage.UsageEvent)
 )
 
+MODEL_CAPABILITIES: Decider[
+    model_capabilities.RecordRefusal, model_capabilities.Refusals, model_capabilities.ModelCapabilityEvent
+] = Decider(
+    "model-capabilities",
+    model_capabilities.Refusals(),
+    model_capabilities.decide,
+    model_capabilities.evolve,
+    Codec(model_capabilities.ModelCapabilityEvent),
+)
+"""By the id of a server, a model and its settings."""
 SPENDING: Decider[spending.SpendingCommand, spending.Spending, spending.SpendingEvent] = Decider(
     "spending", spending.Spending(), spending.decide, spending.evolve, Codec(spending.SpendingEvent)
 )

@@ -38,7 +38,7 @@ from service.assistant.sentence_checks.withheld import CodeWithholder
 from service.assistant.showing.answer_text import AnswerText
 from service.assistant.transcript import Transcript
 from service.domain.errors import ServiceError, Unavailable
-from service.domain.model import ToolCall, Usage
+from service.domain.model import ReplyMemory, ToolCall, Usage
 from service.domain.threads.recorded_reply import FinishReason
 from service.domain.threads.replies import (
     INTERRUPTED,
@@ -55,6 +55,7 @@ from service.markup.suggestions import Suggestion, page_of
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
     MODEL_REPLY_BROKEN,
+    MODEL_TAKES_NO_TOOLS,
     AssistantMessage,
     Continuation,
     Grounding,
@@ -72,7 +73,7 @@ from service.ports.model import (
 from service.ports.search_index import SearchIndex
 from service.retrieval.material.sides import sides_of
 
-MAX_HALVINGS = 3
+MAX_HALVINGS = 5
 """Limit for the halvings of a prompt that its provider finds too long."""
 MAX_PIECE = 1_000
 """Characters of a model's text that are read at once; a provider may send all of it in one piece."""
@@ -147,10 +148,12 @@ class _Answering:
         """As ``Queries.asked``."""
         self._alone = ""
         """As ``Queries.alone``."""
+        self._takes_tools = True
         self._lost: list[Usage] = []
         """Usage of the call's replies that were paid and could not be used."""
         self._steps: list[_Step] = []
         self._calls: tuple[ToolCall, ...] = ()
+        self._memory: ReplyMemory | None = None
         finder, said = self._finder, [question.text, *(turn.question for turn in question.earlier)]
         said += [item.value for item in question.context]
         self.checks = LiveChecks(said, finder.found, seats=seats, begun=question.progress.text)
@@ -275,7 +278,7 @@ class _Answering:
         rounds_left = self._settings.max_searches + self._settings.max_reads + 2
         while transcript.finish is None and (rounds_left > 0 or transcript.is_cut):
             rounds_left -= 0 if transcript.is_cut else 1
-            may_call = rounds_left > 0 and not self._tools.is_used_up and not transcript.has_written_call
+            may_call = rounds_left > 0 and self._may_call
             async with aclosing(self._call(may_call=may_call)) as events:
                 async for event in events:
                     yield event
@@ -288,7 +291,12 @@ class _Answering:
                         else:
                             yield step
             if results:
-                self._steps.append(_Step(AssistantMessage(transcript.said, self._calls), tuple(results)))
+                said = AssistantMessage(transcript.said, self._calls, self._memory)
+                self._steps.append(_Step(said, tuple(results)))
+
+    @property
+    def _may_call(self) -> bool:
+        return self._takes_tools and not self._tools.is_used_up and not self._transcript.has_written_call
 
     async def _call(self, *, may_call: bool) -> AsyncGenerator[AnswerEvent, None]:
         """Call the model once; the tools that it calls are in ``_calls`` then."""
@@ -324,6 +332,7 @@ class _Answering:
             raise empty_reply(has_written_call=transcript.has_written_call)
         taken = (call.id for step in self._steps for call in step.said.tool_calls)
         self._calls = with_unique_ids(end.tool_calls, taken) if may_call else ()
+        self._memory = end.memory
 
     def _take_lost(self) -> Sequence[CallEnded]:
         """Return the calls whose replies were lost, and count them."""
@@ -360,19 +369,22 @@ class _Answering:
         """Yield the model's next reply; a prompt that its provider finds too long is sent again, with less of all."""
 
         async def reply(budget: ContextBudget) -> AsyncGenerator[ModelChunk, None]:
+            nonlocal may_call
             self._budget = budget
             for is_last in (False, True):
                 has_begun = False
                 try:
                     # Without a name here: the prompt is freed once the model has it.
+                    may_call = may_call and self._takes_tools
                     async with open_reply(self._model, await self._request(may_call=may_call)) as chunks:
                         async for chunk in chunks:
                             has_begun |= not isinstance(chunk, ModelWaiting)
                             yield chunk
                     return
-                except ServiceError as error:  # one that cannot be read is asked for once more
-                    if is_last or has_begun or error.code != MODEL_REPLY_BROKEN:
+                except ServiceError as error:  # asked for once more, without tools where the model takes none
+                    if is_last or has_begun or error.code not in (MODEL_REPLY_BROKEN, MODEL_TAKES_NO_TOOLS):
                         raise
+                    self._takes_tools = self._takes_tools and error.code != MODEL_TAKES_NO_TOOLS
 
         has_ended = False
         try:

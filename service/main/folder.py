@@ -60,7 +60,7 @@ class OpenFolder:
 
     @cached_property
     def models(self) -> "ClosableModels":
-        models = self._models or configured_models(self.settings, added=self.added)
+        models = self._models or configured_models(self.settings, added=self.added, store=self.store)
         self._closing.push_async_callback(models.close)
         return models
 
@@ -422,12 +422,16 @@ async def _note_head(views: "Views") -> None:
 
 
 def configured_models(
-    settings: "Settings", env: Mapping[str, str] = os.environ, added: "AddedModels | None" = None
+    settings: "Settings",
+    env: Mapping[str, str] = os.environ,
+    added: "AddedModels | None" = None,
+    store: "EventStore | None" = None,
 ) -> "ConfiguredModels":
     """Return the models of the settings, and those that were added. Raises NotFound ``unknown_model`` and Invalid."""
     from service.adapters.builtin.answer import BuiltinAnswer
     from service.adapters.builtin.editor import BuiltinEditor
     from service.adapters.models.configured import NONE_ADDED, ConfiguredModels
+    from service.commands.model_capabilities import LoggedCapabilities
     from service.main.added_models import added_settings, environment_with
 
     return ConfiguredModels(
@@ -439,6 +443,7 @@ def configured_models(
         builtin_assistant=BuiltinAnswer(),
         env=env if added is None else environment_with(env, added),
         added=NONE_ADDED if added is None else added_settings(added),
+        capabilities=None if store is None else LoggedCapabilities(store),
     )
 
 

@@ -113,7 +113,7 @@ async def _running(
             keys = await stack.enter_async_context(wrapping_keys(data, settings, joined.instances))
         runtime = await stack.enter_async_context(opened)
         added = None if drill else runtime.added
-        models.begin(configured_models(settings, {} if drill else os.environ, added))
+        models.begin(configured_models(settings, {} if drill else os.environ, added, runtime.store))
         secret = await usage_secret(runtime.shared_secrets, reads_only=reads_only)
         shared = await stack.enter_async_context(share(data, joined, secret))
         others = await stack.enter_async_context(reaching_others(joined, runtime.shared_secrets))

@@ -262,7 +262,7 @@ class Server:
         return changed
 
     def _models_of(self, settings: Settings) -> ConfiguredModels:
-        return configured_models(settings, {} if self.is_drill else os.environ, self._added)
+        return configured_models(settings, {} if self.is_drill else os.environ, self._added, self._parts.runtime.store)
 
     async def take_added_models(self) -> None:
         """Use the models that were added, if they are others than before, or do other work."""

@@ -2,7 +2,7 @@
 
 import secrets
 import string
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol
 
@@ -18,6 +18,7 @@ REQUEST_TOO_LARGE = "request_too_large"
 """Code of a request that is larger than its provider accepts in a minute: it never passes as it is."""
 MODEL_REPLY_BROKEN = "model_reply_broken"
 """Code of a reply that cannot be read."""
+MODEL_TAKES_NO_TOOLS = "model_takes_no_tools"
 MODEL_SENT_NOTHING = "model_sent_nothing"
 """Code of an empty stream, which some servers answer where a prompt does not fit."""
 
@@ -74,7 +75,7 @@ class Tool(Struct, frozen=True):
     """A JSON Schema of type object."""
 
 
-_CALL_ID_LENGTH = 9
+CALL_ID_LENGTH = 9
 _CALL_ID_CHARACTERS = string.ascii_letters + string.digits
 
 
@@ -82,7 +83,7 @@ def new_call_id() -> str:
     """Return an id for a tool call: nine letters and digits, since Mistral's templates accept no other form, and all
     others accept that one.
     """
-    return "".join(secrets.choice(_CALL_ID_CHARACTERS) for _ in range(_CALL_ID_LENGTH))
+    return "".join(secrets.choice(_CALL_ID_CHARACTERS) for _ in range(CALL_ID_LENGTH))
 
 
 def with_unique_ids(calls: Iterable[ToolCall], taken: Iterable[str]) -> tuple[ToolCall, ...]:
@@ -303,6 +304,9 @@ class Models(Protocol):
 
     def for_planning(self) -> Model | None:
         """Return the model that plans the search before an answer; None where none does."""
+
+    async def refused(self) -> Mapping[str, Sequence[str]]:
+        """Return the parts of requests that each model's server refuses, by alias."""
 
     def builtin_for_assistant(self) -> Model:
         """Return the builtin model, which costs nothing, whatever the settings name."""

@@ -1430,10 +1430,12 @@ class Models:
     Attributes:
         agent: The model of jobs that name none.
         aliases: The names that a job may give as its `model`.
+        refused: The parts of requests that a model's server refuses, as set or learned within a day, by alias.
     """
 
     agent: str
     aliases: list[str]
+    refused: dict[str, list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)

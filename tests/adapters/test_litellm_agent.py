@@ -98,7 +98,7 @@ async def test_calls_in_parallel_pieces_become_a_pull_request(provider, model, p
     assert [result.name for result in results(journal)] == ["plan", "read", "list", "replace", "finish"]
     assert not any(result.is_error for result in results(journal))
     assert [event.todos[0].content for event in journal.events if isinstance(event, PlanChanged)] == ["Mend it"]
-    assert [reply.text for reply in replies(journal)] == ["I look. ", "I edit.", ""]
+    assert [reply.text for reply in replies(journal)] == ["I look.", "I edit.", ""]
     assert [reply.model for reply in replies(journal)][-1] == f"{protocol}/really-used-1"
     assert end.work.usage.cost_usd > 1
     assert f"`{protocol}/really-used-1`" in host.asked[0].body

@@ -660,7 +660,7 @@ async def test_a_model_of_no_known_provider_is_not_found(make, name):
 async def test_a_model_without_tools_says_so(provider, make):
     with pytest.raises(Invalid) as caught:
         await reply(make("nlp_cloud/dolphin"), WITH_TOOLS)
-    assert caught.value.code == "model_refused_request"
+    assert caught.value.code == "model_takes_no_tools"
     assert provider.asked == []
 
 

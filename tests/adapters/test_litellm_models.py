@@ -158,7 +158,7 @@ def test_a_builtin_model_needs_no_fallback():
         models(LOCAL, ModelSettings(alias="mine", model="builtin/editor", fallback="local"))
 
 
-@pytest.mark.parametrize("tokens", [0, 7_999])
+@pytest.mark.parametrize("tokens", [0, 2_047])
 def test_a_window_that_our_own_words_would_fill_is_refused(tokens):
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"alias": "a", "model": "b", "context_tokens": tokens}, ModelSettings)

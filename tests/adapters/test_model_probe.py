@@ -79,7 +79,7 @@ async def probed(answer, **settings):
     ("server", "lacks", "words"),
     [
         (able, set(), ""),
-        (without_tools, {"tool_call", "two_calls"}, "does not support tools"),
+        (without_tools, {"tool_call", "two_calls"}, "takes no tools"),
         (without_parser, {"tool_call", "two_calls"}, "as text"),
         (one_at_a_time, {"two_calls"}, "one call at a time"),
         (in_one_piece, {"stream"}, "one piece"),

@@ -11,6 +11,7 @@ from service.adapters.models.litellm_model import LitellmModel
 from service.adapters.models.model_settings import ModelSettings
 from service.domain.errors import Invalid, NotFound, ServiceError
 from service.domain.model_profiles import Work
+from service.ports.capabilities import Capabilities, LearnedHere
 from service.ports.model import Model
 from service.ports.model_provider import KnownModel
 
@@ -84,9 +85,11 @@ class ConfiguredModels:
         assistant: str = "",
         planner: str = "",
         added: AddedSettings = NONE_ADDED,
+        capabilities: Capabilities | None = None,
     ) -> None:
         self._builtin_agent, self._builtin_assistant = builtin_agent, builtin_assistant
         self._env = env
+        self._capabilities = LearnedHere() if capabilities is None else capabilities
         usual, given = {one.alias: one for one in _usual(env)}, {one.alias: one for one in settings}
         self._given, self._added = frozenset(given), frozenset(one.alias for one in added.models)
         own = usual | given
@@ -176,7 +179,7 @@ class ConfiguredModels:
             return None
         if alias not in self._models:
             retries = _SOON_ANOTHER if spec.fallback else Retries()
-            self._models[alias] = LitellmModel(spec, env=self._env, retries=retries)
+            self._models[alias] = LitellmModel(spec, env=self._env, retries=retries, capabilities=self._capabilities)
         return self._models[alias]
 
     @property
@@ -198,6 +201,15 @@ class ConfiguredModels:
             )
             for alias, spec in sorted(self._settings.items(), key=lambda item: item[0] not in self._given)
         ]
+
+    async def refused(self) -> dict[str, tuple[str, ...]]:
+        """Return the parts of requests that each model's server refuses, by alias; without those that refuse none."""
+        found: dict[str, tuple[str, ...]] = {}
+        for alias in self._settings:
+            model = self._resolve(alias)
+            if model is not None and (parts := await model.refused()):
+                found[alias] = tuple(sorted(parts))
+        return found
 
     async def prepare(self) -> None:
         """Import litellm, if it is needed, and rehearse a call of each model.

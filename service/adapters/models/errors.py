@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from service.adapters.models.failures import MODEL_REFUSED_REQUEST, Meaning, error_for, meaning_of
+from service.adapters.models.failures import MODEL_REFUSED_REQUEST, Meaning, error_for, meaning_of, perhaps_of_a_part
 from service.adapters.redaction import without_secrets
 from service.adapters.retry_after import retry_after_seconds
 from service.domain.errors import Invalid, NotFound, QuotaUsedUp, RateLimited, ServiceError, Unavailable
@@ -86,7 +86,8 @@ def error_of(
     meaning = _meaning_of(_OWN_WORDS.sub("", said), status, names, code, has_time=retry_after is not None)
     if meaning is None:  # a fault in litellm, in us or in the settings: trying again is no help
         return ServiceError(f"the call of {model} could not be made ({type(error).__name__})")
-    return error_for(meaning, model=model, address=address, quoted=quoted, retry_after_seconds=retry_after)
+    found = error_for(meaning, model=model, address=address, quoted=quoted, retry_after_seconds=retry_after)
+    return perhaps_of_a_part(found, meaning, said)
 
 
 def _meaning_of(said: str, status: int, names: Sequence[str], code: int, *, has_time: bool) -> Meaning | None:

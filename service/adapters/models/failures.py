@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from service.adapters.models.capabilities import PartRefused, refused_parts
 from service.domain.errors import (
     Forbidden,
     Invalid,
@@ -53,63 +54,155 @@ _LOOKED_AT = 4_000
 """Characters of a provider's words that are read."""
 
 
-def _any(*words: str) -> re.Pattern[str]:
-    return re.compile("|".join(words), re.IGNORECASE)
-
-
-_TOO_LARGE = _any(
-    r"request too large", r"request body too large", r"tokens_limit_reached", r"request_too_large",
-    r"request entity too large", r"payload too large",
-)  # fmt: skip
+_TOO_LARGE = re.compile(
+    r"request too large|"
+    r"request body too large|"
+    r"tokens_limit_reached|"
+    r"request_too_large|"
+    r"request entity too large|"
+    r"payload too large",
+    re.IGNORECASE,
+)
 _LIMIT = re.compile(r"limit:? ([\d,]{1,18})\b.{0,80}?\brequested:? (?:about )?([\d,]{1,18})", re.IGNORECASE | re.DOTALL)
 """The tokens of a minute and those of the request, as OpenAI and Groq write them."""
-_TOO_LONG = _any(
-    r"context_length_exceeded", r"exceed_context_size", r"context window", r"maximum context", r"context length",
-    r"context[ _]size", r"context limit", r"context_window", r"context the overflows", r"context shift is disabled",
-    r"maximum prompt length", r"prompt exceeds max", r"(?:prompt|input|inputs|conversation) (?:is|are) too long",
-    r"too many (?:input )?tokens", r"input token count", r"input tokens? exceed", r"model token limit",
-    r"range of input length", r"longer than the (?:maximum )?model", r"exceeds? the maximum (?:allowed )?length",
-    r"exceeds the maximum number of tokens", r"must be <= \d+\. given: \d+", r"max_tokens must be at least 1",
-    r"reduce the length of the (?:messages|prompt)", r"string_above_max_length", r"total number of tokens",
-)  # fmt: skip
-_SPENT = _any(
-    r"insufficient_quota", r"credit balance is too low", r"insufficient (?:account )?balance", r"insufficient credits?",
-    r"billing_hard_limit", r"billing_not_active", r"billing_error", r"payment required", r"monthly spending limit",
-    r"monthly spend", r"spend(?:ing)? limit", r"used all available credits", r"run out of credits", r"out of credits",
-    r"arrearage", r"requires more credits", r"no credits?",
-)  # fmt: skip
-_PERHAPS_SPENT = _any(r"exceeded your current quota", r"exceeded_current_quota")
-_BY_TIME = _any(
-    r"retry in \d", r"retry ?after", r"per[ _-]?minute", r"per[ _-]?day", r"per[ _-]?hour", r"retrydelay", r"quotaid",
-    r"try again (?:in|at|later)", r"generativelanguage", r"resets? (?:in|at)",
-)  # fmt: skip
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|"
+    r"exceed_context_size|"
+    r"context window|"
+    r"maximum context|"
+    r"context length|"
+    r"context[ _]size|"
+    r"context limit|"
+    r"context_window|"
+    r"context the overflows|"
+    r"context shift is disabled|"
+    r"maximum prompt length|"
+    r"prompt exceeds max|"
+    r"(?:prompt|input|inputs|conversation) (?:is|are) too long|"
+    r"too many (?:input )?tokens|"
+    r"input token count|"
+    r"input tokens? exceed|"
+    r"model token limit|"
+    r"range of input length|"
+    r"longer than the (?:maximum )?model|"
+    r"exceeds? the maximum (?:allowed )?length|"
+    r"exceeds the maximum number of tokens|"
+    r"must be <= \d+\. given: \d+|"
+    r"max_tokens must be at least 1|"
+    r"reduce the length of the (?:messages|prompt)|"
+    r"string_above_max_length|"
+    r"total number of tokens",
+    re.IGNORECASE,
+)
+_SPENT = re.compile(
+    r"insufficient_quota|"
+    r"credit balance is too low|"
+    r"insufficient (?:account )?balance|"
+    r"insufficient credits?|"
+    r"billing_hard_limit|"
+    r"billing_not_active|"
+    r"billing_error|"
+    r"payment required|"
+    r"monthly spending limit|"
+    r"monthly spend|"
+    r"spend(?:ing)? limit|"
+    r"used all available credits|"
+    r"run out of credits|"
+    r"out of credits|"
+    r"arrearage|"
+    r"requires more credits|"
+    r"no credits?",
+    re.IGNORECASE,
+)
+_PERHAPS_SPENT = re.compile(r"exceeded your current quota|exceeded_current_quota", re.IGNORECASE)
+_BY_TIME = re.compile(
+    r"retry in \d|"
+    r"retry ?after|"
+    r"per[ _-]?minute|"
+    r"per[ _-]?day|"
+    r"per[ _-]?hour|"
+    r"retrydelay|"
+    r"quotaid|"
+    r"try again (?:in|at|later)|"
+    r"generativelanguage|"
+    r"resets? (?:in|at)",
+    re.IGNORECASE,
+)
 """Words of a quota that comes back by itself."""
-_FILTER = _any(
-    r"content_filter", r"content[ _]policy", r"content management policy", r"responsible ?ai ?policy",
-    r"data_inspection_failed", r"sensitive content", r"prohibited_content", r"inappropriate content",
-    r"guardrail", r"requires moderation", r"flagged for", r"safety_check", r"content_moderation",
-)  # fmt: skip
-_BROKEN = _any(
-    r"tool_use_failed", r"failed to call a function", r"failed to parse (?:input|tool)", r"error parsing tool",
-    r"malformed function call", r"output_parse_failed", r"tool call validation failed",
-)  # fmt: skip
-_BUSY = _any(
-    r"rate[ _-]?limit", r"too many requests", r"resource_exhausted", r"quota", r"throttl", r"engine_overloaded",
-    r"concurrency limit", r"model_overloaded",
-)  # fmt: skip
-_DOWN = _any(
-    r"overloaded", r"server_error", r"service[ _]unavailable", r"internal_error", r"internal server error",
-    r"at capacity", r"is (?:currently )?loading", r"loading model", r"api_error", r"bad gateway",
-)  # fmt: skip
-_NOT_ALLOWED = _any(
-    r"authentication", r"permission", r"invalid[ _]api[ _]key", r"incorrect api key", r"unauthorized", r"forbidden",
-    r"api key not valid", r"access[ _]denied", r"must be verified", r"unsupported_country",
-)  # fmt: skip
-_NOT_FOUND = _any(
-    r"model[ _]not[ _]found", r"not_found", r"unknown model", r"no endpoints found", r"deploymentnotfound",
-    r"model .{0,200}(?:does not exist|not found)", r"try pulling it",
-)  # fmt: skip
-_REFUSED = _any(r"invalid[ _]request", r"bad[ _]?request", r"invalid_argument", r"validation", r"unsupported")
+_FILTER = re.compile(
+    r"content_filter|"
+    r"content[ _]policy|"
+    r"content management policy|"
+    r"responsible ?ai ?policy|"
+    r"data_inspection_failed|"
+    r"sensitive content|"
+    r"prohibited_content|"
+    r"inappropriate content|"
+    r"guardrail|"
+    r"requires moderation|"
+    r"flagged for|"
+    r"safety_check|"
+    r"content_moderation",
+    re.IGNORECASE,
+)
+_BROKEN = re.compile(
+    r"tool_use_failed|"
+    r"failed to call a function|"
+    r"failed to parse (?:input|tool)|"
+    r"error parsing tool|"
+    r"malformed function call|"
+    r"output_parse_failed|"
+    r"tool call validation failed",
+    re.IGNORECASE,
+)
+_BUSY = re.compile(
+    r"rate[ _-]?limit|"
+    r"too many requests|"
+    r"resource_exhausted|"
+    r"quota|"
+    r"throttl|"
+    r"engine_overloaded|"
+    r"concurrency limit|"
+    r"model_overloaded",
+    re.IGNORECASE,
+)
+_DOWN = re.compile(
+    r"overloaded|"
+    r"server_error|"
+    r"service[ _]unavailable|"
+    r"internal_error|"
+    r"internal server error|"
+    r"at capacity|"
+    r"is (?:currently )?loading|"
+    r"loading model|"
+    r"api_error|"
+    r"bad gateway",
+    re.IGNORECASE,
+)
+_NOT_ALLOWED = re.compile(
+    r"authentication|"
+    r"permission|"
+    r"invalid[ _]api[ _]key|"
+    r"incorrect api key|"
+    r"unauthorized|"
+    r"forbidden|"
+    r"api key not valid|"
+    r"access[ _]denied|"
+    r"must be verified|"
+    r"unsupported_country",
+    re.IGNORECASE,
+)
+_NOT_FOUND = re.compile(
+    r"model[ _]not[ _]found|"
+    r"not_found|"
+    r"unknown model|"
+    r"no endpoints found|"
+    r"deploymentnotfound|"
+    r"model .{0,200}(?:does not exist|not found)|"
+    r"try pulling it",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(r"invalid[ _]request|bad[ _]?request|invalid_argument|validation|unsupported", re.IGNORECASE)
 
 _BY_STATUS: Mapping[int, Meaning] = {
     401: "not_allowed",
@@ -230,7 +323,13 @@ def failure_in_stream(error: object) -> ServiceError:
     meaning = meaning_of(status, words)
     if meaning is None:
         return Unavailable("the model's provider reports a failure in its stream")
-    return error_for(meaning)
+    return perhaps_of_a_part(error_for(meaning), meaning, words)
+
+
+def perhaps_of_a_part(error: ServiceError, meaning: Meaning | None, words: str) -> ServiceError:
+    """Return the error as a refusal of a part of the request, where the words may say so."""
+    parts = refused_parts(words) if meaning in ("refused", "not_found", "down", None) else ()
+    return PartRefused(parts, error) if parts else error
 
 
 def _described(error: object) -> tuple[int, str]:

@@ -16,10 +16,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+import msgspec
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from service.adapters.models.errors import Retries, error_of
+from service.adapters.models.capabilities import PartRefused, arranged, is_used
+from service.adapters.models.errors import Retries, address_of, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of, wants_stream
 from service.adapters.models.failures import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused
 from service.adapters.models.library import Library, import_for_calls, load
@@ -37,7 +39,10 @@ from service.adapters.models.streams import (
 from service.adapters.redaction import secrets_of
 from service.domain.errors import Forbidden, Invalid, ServiceError
 from service.domain.model import Usage
+from service.domain.model_capabilities import Capability
+from service.ports.capabilities import Capabilities, LearnedHere
 from service.ports.model import (
+    MODEL_TAKES_NO_TOOLS,
     ModelChunk,
     ModelEnd,
     ModelRequest,
@@ -112,6 +117,7 @@ class LitellmModel:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
+        capabilities: Capabilities | None = None,
     ) -> None:
         self._spec = spec
         self._env = env
@@ -120,8 +126,10 @@ class LitellmModel:
         self._session: aiohttp.ClientSession | None = None
         self._facts: _Facts | None = None
         self._patterns = Patterns()
+        self._capabilities = LearnedHere() if capabilities is None else capabilities
         self._refuses_prefill = False
         """Whether its provider has refused to go on with a prefilled message, whatever litellm's table says."""
+        self._server_id: str | None = None
         self._used_own_clients = False
         """Whether a request went past us, through a client of litellm's own."""
 
@@ -163,7 +171,7 @@ class LitellmModel:
         exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
         # Through us, everything but the network is rehearsed; litellm's own way to answer without it stops earlier.
         more = {} if facts.speaks_through_us else {"mock_response": "Nothing."}
-        stream = await self._ask(library, facts, request, exchange, **more)
+        stream = await self._ask(library, facts, request, exchange, frozenset(), **more)
         await stream.aclose()
 
     async def close(self) -> None:
@@ -176,11 +184,15 @@ class LitellmModel:
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         began, tried, prompt = self._clock(), 0, sum(len(message.text) for message in request.messages)
+        trying: list[Capability] = []
         while True:
             tried += 1
             has_begun = False
             try:
                 library, facts = await self._ready_for(request)
+                refused = await self.refused(facts) | set(trying)
+                if request.tools and "tools" in refused:
+                    raise self._takes_no_tools()
                 exchange = Exchange(
                     self._open_session(library), first_token_timeout_seconds=self._spec.first_token_timeout_seconds
                 )
@@ -188,7 +200,7 @@ class LitellmModel:
                 ending: Ending | None = None
                 written = 0
                 try:
-                    source = await self._source(library, facts, request, exchange)
+                    source = await self._source(library, facts, request, exchange, refused)
                     # No generator of its own: each one that a piece goes through costs about as much as reading it.
                     while (texts := await source.read()) is not None:
                         if has_begun and request.on_text is not None:
@@ -211,12 +223,24 @@ class LitellmModel:
                             self._report_usage(library, facts, request, used)
                         await source.close()
                     exchange.close()
+                for capability in trying:
+                    await self._capabilities.learn(self._server(facts), capability, **self._place())
                 if request.output_schema is not None and (document := _document_of(ending)):
                     yield ModelText(document)
                     ending = replace(ending, reason="stop", tool_calls=())
                 yield self._end(library, facts, ending, _estimate(prompt, written))
                 return
-            except ServiceError as error:
+            except ServiceError as caught:
+                error = caught
+                if isinstance(caught, PartRefused):
+                    error = caught.otherwise
+                    part = None if has_begun else self._other_way(caught, request, refused)
+                    if part == "tools":
+                        await self._capabilities.learn(self._server(facts), part, **self._place())
+                        raise self._takes_no_tools() from None
+                    if part is not None:
+                        trying.append(part)
+                        continue
                 if not has_begun and self._may_be_refused_for_prefill(request, error):
                     self._refuses_prefill = True
                     continue
@@ -224,7 +248,7 @@ class LitellmModel:
                     error, tried=tried, spent_seconds=self._clock() - began, random=self._jitter()
                 )
                 if has_begun or wait is None:
-                    raise
+                    raise error from None
             if request.reports_waits and wait >= NOTICED_SECONDS:
                 yield ModelWaiting(wait)
             await self._sleep(wait)
@@ -240,15 +264,54 @@ class LitellmModel:
             raise Forbidden(f"{self._spec.api_key_env} is not set", code=MODEL_KEY_REFUSED)
         library = await load()
         facts = await self._learn(library)
-        if request.tools and not facts.has_tools:
-            raise Invalid(f"{self.name} cannot use tools", code=MODEL_REFUSED_REQUEST)
+        if request.tools and not facts.has_tools and "tools" not in self._spec.accepted_parts:
+            raise self._takes_no_tools()
         return library, facts
 
-    async def _source(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> Source:
-        if await self._send_at_once(library, facts, request, exchange):
+    def _takes_no_tools(self) -> Invalid:
+        return Invalid(f"{self.name}, or its server, takes no tools", code=MODEL_TAKES_NO_TOOLS)
+
+    def _other_way(self, error: PartRefused, request: ModelRequest, refused: frozenset[str]) -> Capability | None:
+        """Return the part of a request that may be sent another way after its refusal; None for none."""
+        spec = self._spec
+        has_temperature = spec.temperature is not None or spec.top_p is not None
+        for part in error.capabilities:
+            if part in refused or part in spec.accepted_parts:
+                continue
+            if is_used(part, request, has_temperature=has_temperature, has_effort=bool(spec.reasoning_effort)):
+                return part
+        return None
+
+    async def refused(self, facts: "_Facts | None" = None) -> frozenset[str]:
+        """Return the parts of requests that the settings or earlier refusals say its server refuses."""
+        spec = self._spec
+        server = self._server(facts or await self._learn(await load()))
+        return (await self._capabilities.refused(server) | spec.refused_parts) - spec.accepted_parts
+
+    def _server(self, facts: "_Facts") -> str:
+        """Return an id for the address and the model, and for the settings that are part of requests."""
+        if self._server_id is None:
+            spec = replace(self._spec, alias="", fallback="", connect_timeout_seconds=0.0, **_WITHOUT)
+            self._server_id = hashlib.sha256(msgspec.json.encode((facts.provider, spec))).hexdigest()[:24]
+        return self._server_id
+
+    def _place(self) -> dict[str, str]:
+        base = self._spec.api_base
+        return {"model": self._spec.model, "address": address_of(base) if base else ""}
+
+    async def _source(
+        self,
+        library: Library,
+        facts: "_Facts",
+        request: ModelRequest,
+        exchange: Exchange,
+        refused: frozenset[str],
+    ) -> Source:
+        request = replace(request, messages=arranged(request.messages, refused))
+        if await self._send_at_once(library, facts, request, exchange, refused):
             assert exchange.response is not None
             return self._read_here(exchange.response, exchange)
-        stream = await self._ask(library, facts, request, exchange)
+        stream = await self._ask(library, facts, request, exchange, refused)
         self._used_own_clients |= exchange.response is None
         if exchange.taken is not None and exchange.response is not None:
             return self._read_here(exchange.response, exchange)
@@ -258,12 +321,19 @@ class LitellmModel:
         reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
         return ProviderSource(response, reader, self._spec)
 
-    async def _send_at_once(self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange) -> bool:
+    async def _send_at_once(
+        self,
+        library: Library,
+        facts: "_Facts",
+        request: ModelRequest,
+        exchange: Exchange,
+        refused: frozenset[str],
+    ) -> bool:
         """Send a request that needs no building; return whether its answer is a stream that is read here.
 
         Any other answer stays on the exchange, for litellm to read.
         """
-        pattern = await self._pattern(library, facts, request) if facts.speaks_through_us else None
+        pattern = await self._pattern(library, facts, request, refused) if facts.speaks_through_us else None
         if pattern is None:
             return False
         try:
@@ -280,15 +350,17 @@ class LitellmModel:
         exchange.taken = protocol_of(urlsplit(outgoing.url).path)
         return True
 
-    async def _pattern(self, library: Library, facts: "_Facts", request: ModelRequest) -> RequestPattern | None:
-        kind = kind_of(request, self._key())
+    async def _pattern(
+        self, library: Library, facts: "_Facts", request: ModelRequest, refused: frozenset[str]
+    ) -> RequestPattern | None:
+        kind = kind_of(request, self._key(), *sorted(refused))
         if kind is None or self._patterns.is_first(kind):
             return None
         if not self._patterns.knows(kind):
             rehearsed: list[Outgoing | None] = []
             for rehearsal in rehearsals_of(request):
                 exchange = Exchange(None, first_token_timeout_seconds=self._spec.first_token_timeout_seconds)
-                stream = await self._ask(library, facts, rehearsal, exchange)
+                stream = await self._ask(library, facts, rehearsal, exchange, refused)
                 await stream.aclose()
                 rehearsed.append(exchange.rehearsed if exchange.taken is not None else None)
             keys = self._secrets()
@@ -296,12 +368,18 @@ class LitellmModel:
         return self._patterns.find(kind)
 
     async def _ask(
-        self, library: Library, facts: "_Facts", request: ModelRequest, exchange: Exchange, **more: str
+        self,
+        library: Library,
+        facts: "_Facts",
+        request: ModelRequest,
+        exchange: Exchange,
+        refused: frozenset[str] = frozenset(),
+        **more: str,
     ) -> Any:
         """Have litellm make the request; what it returns is its own reading of the answer."""
         token = EXCHANGE.set(exchange)
         try:
-            return await library.module.acompletion(**self._arguments(facts, request), **more)
+            return await library.module.acompletion(**self._arguments(facts, request, refused), **more)
         except Exception as error:  # noqa: BLE001  litellm raises of all kinds; error_of says which
             # Not "from error": its frames and request hold the prompt and the key.
             raise failure_of(error, exchange, self._spec, self._secrets()) from None
@@ -309,21 +387,26 @@ class LitellmModel:
             exchange.is_asked = True
             EXCHANGE.reset(token)
 
-    def _arguments(self, facts: "_Facts", request: ModelRequest) -> dict[str, Any]:
-        spec = self._spec
+    def _arguments(self, facts: "_Facts", request: ModelRequest, refused: frozenset[str]) -> dict[str, Any]:
+        spec, owner = self._spec, self._owner(facts)
+        most = min(request.max_output_tokens, facts.max_output_tokens or request.max_output_tokens)
         arguments: dict[str, Any] = {
-            **chosen_parameters(spec, request, facts.provider, is_known=facts.is_known),
+            **chosen_parameters(spec, request, facts.provider, is_known=facts.is_known, owner=owner, refused=refused),
             "model": spec.model,
-            "messages": [in_openai_form(message) for message in request.messages],
+            "messages": [in_openai_form(message, owner=owner, refused=refused) for message in request.messages],
             "stream": True,
-            "stream_options": {"include_usage": True},
-            "max_tokens": min(request.max_output_tokens, facts.max_output_tokens or request.max_output_tokens),
             "timeout": spec.first_token_timeout_seconds,
             "max_retries": 0,
             "drop_params": True,  # what is not known there: stream_options, response_format; not tools
             "no-log": True,
             "_skip_mcp_handler": True,  # else a request with tools imports mcp, which litellm does not install
         }
+        _limit(arguments, most, refused)
+        if "stream_options" not in refused:
+            arguments["stream_options"] = {"include_usage": True}
+        if request.tools and "parallel_calls" in refused:
+            arguments["parallel_tool_calls"] = False
+            _allow(arguments, "parallel_tool_calls")
         if request.continuation is not None:
             takes_prefill = facts.takes_prefill and not self._refuses_prefill
             arguments["messages"] += continued(request.continuation, takes_prefill=takes_prefill)
@@ -336,7 +419,7 @@ class LitellmModel:
             arguments["tools"] = [{"type": "function", "function": to_builtins(tool)} for tool in request.tools]
             if facts.provider == "anthropic":
                 mark_for_cache(arguments["messages"])
-        if request.output_schema is not None:
+        if request.output_schema is not None and "output_schema" not in refused:
             form = {"name": request.output_schema.name, "schema": request.output_schema.schema, "strict": True}
             arguments["response_format"] = {"type": "json_schema", "json_schema": form}
         if facts.provider in _OLLAMA:
@@ -402,6 +485,31 @@ class LitellmModel:
             model=facts.model, custom_llm_provider=facts.provider, usage_object=usage
         )
         return sum(prices)
+
+
+_WITHOUT: dict[str, Any] = {
+    "input_usd_per_million_tokens": None,
+    "output_usd_per_million_tokens": None,
+    "first_token_timeout_seconds": 0.0,
+    "idle_timeout_seconds": 0.0,
+}
+"""Settings that are no part of requests."""
+
+
+def _limit(arguments: dict[str, Any], tokens: int, refused: frozenset[str]) -> None:
+    """Set the limit of a reply, by the name that the server accepts."""
+    if "max_completion_tokens" in refused:
+        arguments["extra_body"] = {**arguments.get("extra_body", {}), "max_tokens": tokens}
+    elif "max_tokens" in refused:
+        arguments["max_completion_tokens"] = tokens
+        _allow(arguments, "max_completion_tokens")
+    else:
+        arguments["max_tokens"] = tokens
+
+
+def _allow(arguments: dict[str, Any], name: str) -> None:
+    """Have litellm pass a parameter on, whatever its table says of the model."""
+    arguments["allowed_openai_params"] = [*arguments.get("allowed_openai_params", ()), name]
 
 
 class _Facts(Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from service.adapters.models.memory import unpack
 from service.domain.model import ToolCall, decoded_arguments
 from service.ports.model import (
     AssistantMessage,
@@ -16,20 +17,40 @@ from service.ports.model import (
 )
 
 
-def in_openai_form(message: ModelMessage) -> dict[str, Any]:
+def in_openai_form(message: ModelMessage, *, owner: str = "", refused: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return a message. ``owner``: whose memory goes back; ``refused``: the parts that the server refuses."""
     match message:
         case SystemMessage(text=text):
             return {"role": "system", "content": text}
         case UserMessage(text=text):
             return {"role": "user", "content": text}
         case ToolMessage(call_id=call_id, name=name, text=text):
-            return {"role": "tool", "tool_call_id": call_id, "name": _name(name), "content": text}
-        case AssistantMessage(text=text, tool_calls=()):
-            return {"role": "assistant", "content": text}
-        case AssistantMessage(text=text, tool_calls=calls):
-            return {"role": "assistant", "content": text or None, "tool_calls": [_tool_call(call) for call in calls]}
+            named = {} if "tool_names" in refused else {"name": _name(name)}
+            return {"role": "tool", "tool_call_id": call_id, **named, "content": text}
+        case AssistantMessage():
+            return _said(message, owner, refused)
         case _:
             assert_never(message)
+
+
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Plain thoughts: wanted with calls alone (DeepSeek's docs, "Thinking mode"), and refused without by some."""
+
+
+def _said(message: AssistantMessage, owner: str, refused: frozenset[str]) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": "assistant", "content": message.text}
+    calls = [_tool_call(call) for call in message.tool_calls]
+    if calls:
+        said |= {"content": message.text or None, "tool_calls": calls}
+    memory = message.memory
+    collected = unpack(memory) if memory is not None and memory.owner == owner and "memory" not in refused else None
+    if collected is not None:
+        said |= {name: value for name, value in collected.message.items() if calls or name not in _THOUGHTS}
+        for call, extra in zip(calls, collected.calls, strict=False):
+            call |= extra
+    if calls and "calls_without_memory" in refused:
+        said.setdefault("reasoning_content", " ")
+    return said
 
 
 def continued(begun: Continuation, *, takes_prefill: bool) -> list[dict[str, Any]]:

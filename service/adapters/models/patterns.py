@@ -120,7 +120,7 @@ def _is_plain(message: ModelMessage) -> bool:
     match message:
         case SystemMessage(text=text) | UserMessage(text=text):
             return bool(text.strip())
-        case AssistantMessage(text=text, tool_calls=()):
+        case AssistantMessage(text=text, tool_calls=(), memory=None):
             return bool(text) and text == text.strip()
         case _:
             return False

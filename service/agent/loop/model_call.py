@@ -19,6 +19,7 @@ from service.ports.model import (
     CONTEXT_WINDOW_EXCEEDED,
     MODEL_REPLY_BROKEN,
     MODEL_SENT_NOTHING,
+    MODEL_TAKES_NO_TOOLS,
     REQUEST_TOO_LARGE,
     Model,
     ModelEnd,
@@ -36,6 +37,8 @@ MAX_UNREADABLE = 3
 """Replies in a row that cannot be read, after which the job ends."""
 MAX_LOST = 9
 """Replies in a row that were paid and could not be used, for whatever reason, after which the job ends."""
+LEAST_WINDOW_TOKENS = 6_000
+"""Tokens of a window below which no work can be done: the agent's instructions and tools alone take 3,000."""
 MAX_HALVINGS = 3
 """Limit for the halvings of a prompt that its provider finds too long."""
 ASKED_AGAIN = "\n\n[The reply broke off; the model is asked again.]\n\n"
@@ -56,6 +59,8 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
     shrink_level = max((reply.shrink_level for reply in replies), default=0)
     with depending_on("model"):
         window_tokens = await context.model.window_tokens()
+    if window_tokens is not None and window_tokens < LEAST_WINDOW_TOKENS:
+        raise Invalid(_TOO_SMALL.format(window=window_tokens), code=CONTEXT_WINDOW_EXCEEDED)
     sizes: list[int] = []
 
     async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
@@ -73,6 +78,8 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
     except ServiceError as error:
         if error.code == MODEL_SENT_NOTHING:
             raise ServiceError(f"{_capital(str(error))}.", code=error.code) from None
+        if error.code == MODEL_TAKES_NO_TOOLS:
+            raise Invalid(_NO_TOOLS.format(reason=error), code=error.code) from None
         if error.code not in (CONTEXT_WINDOW_EXCEEDED, REQUEST_TOO_LARGE) or window_tokens is None:
             raise
         raise Invalid(_TOO_LONG.format(reason=error), code=error.code) from None
@@ -93,6 +100,14 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
     )
 
 
+_TOO_SMALL = (
+    f"A job needs a model with a window of {LEAST_WINDOW_TOKENS:,} tokens; this one has {{window:,}}. Use another"
+    " model, or start its server with a larger window and set the model's context_tokens to it."
+)
+_NO_TOOLS = (
+    "The agent needs a model with tools: {reason}. Start its server with a parser of tool calls for this model, such as"
+    " --enable-auto-tool-choice and --tool-call-parser of vLLM or --jinja of llama.cpp, or use another model."
+)
 _TOO_LONG = (
     "The job's conversation does not fit the model ({reason}), although what can be left out of it was. Give shorter "
     "instructions, or a model with a larger window; if the provider's window is smaller than is known here, set the "

@@ -351,6 +351,11 @@ async def _look_at_models(runtime: Runtime, *, ask: bool) -> AsyncIterator[Findi
                 yield finding
         else:
             yield Finding(f"{work} model", "ok", f"{model.name}, as above.")
+    for alias, parts in (await runtime.models.refused()).items() if ask else ():
+        says = f"Its server refuses {', '.join(parts)}: left out, or sent another way."
+        yield Finding(
+            f"model {alias}, refused parts", "note", says, f"accepts in [models.{alias}], where that is wrong"
+        )
 
 
 _NEEDED_BY_JOBS = ("word", "tool_call", "roles", "long_prompt")

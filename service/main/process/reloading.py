@@ -1,7 +1,7 @@
 """Change the running service when it reads its settings again."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -84,6 +84,9 @@ class CurrentModels:
 
     def builtin_for_assistant(self) -> Model:
         return self._measured(self._models.builtin_for_assistant())
+
+    async def refused(self) -> Mapping[str, Sequence[str]]:
+        return await self._models.refused()
 
     def known(self) -> Sequence[KnownModel]:
         return self._models.known()

@@ -76,7 +76,7 @@ _BEGUN = re.compile(
 """A mark that has begun."""
 _HEADER_END = re.compile(r"<\|(?:message|end_header_id)\|>|\n")
 _OTHERS = re.compile(r"\s*(?:user|system|tool|developer|observation|human)\b", re.IGNORECASE)
-_ASSISTANT = re.compile(r"\s*(?:assistant|model)?\s*", re.IGNORECASE)
+_ASSISTANT = re.compile(r"\s*+(?:(?:assistant|model)\s*+)?", re.IGNORECASE)
 _CALL_BEGINS = re.compile(
     r"""\s*(?:```[a-z_]{0,12}\s*)?[\[{\s]{1,20}"""
     r""""(?:name|function|tool|tool_name|type|arguments|parameters|recipient_name)"\s*:"""

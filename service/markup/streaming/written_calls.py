@@ -22,15 +22,11 @@ MAX_CHARACTERS = 200_000
 _NAMES = ("name", "function", "tool", "tool_name", "recipient_name")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _DECODER = json.JSONDecoder(strict=False)
-_PARAMETER = re.compile(r"<parameter(?:=| name=\")([\w.-]{1,64})\"?[^<>]{0,40}>\n?(.*?)\n?</parameter>", re.DOTALL)
-_TAGGED = re.compile(
-    r"<(?:function=|invoke name=\")([\w.:-]{1,64})\"?\s*>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL
-)
-_KEYS = re.compile(r"<arg_key>\s*(.*?)\s*</arg_key>\s*<arg_value>\n?(.*?)\n?</arg_value>", re.DOTALL)
-_NAME_BEFORE = re.compile(
-    r"(?:to=|function<\uff5ctool▁sep\uff5c>|<\uff5ctool▁call▁begin\uff5c>)?(?:functions\.)?([A-Za-z_][\w-]{0,63})(?::\d+)?"
-    r"[^{\w]*(?:<\|[\w]+\|>|\[ARGS\]|<\uff5ctool▁sep\uff5c>|```json|json|<\|constrain\|>json<\|message\|>|\s)*(?=\{)"
-)
+_TAG = re.compile(r"<(?:function=|invoke name=\")([\w.:-]{1,64})\"?\s{0,4}>")
+_PARAMETER = re.compile(r"<parameter(?:=| name=\")([\w.-]{1,64})\"?[^<>]{0,40}>")
+_WORD = re.compile(r"[A-Za-z_][\w.-]{0,80}")
+MAX_BEFORE = 300
+"""Characters before a document that its name is looked for in."""
 
 
 def written_calls(text: str, tools: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -41,7 +37,7 @@ def written_calls(text: str, tools: Collection[str]) -> tuple[tuple[str, str], .
     if len(text) > MAX_CHARACTERS:
         return ()
     for form in (_in_tags, _in_json, _behind_names, _in_keys):
-        found = list(form(text))
+        found = list(form(text, tools))
         if found:
             calls = [(_plain_name(name), arguments) for name, arguments in found]
             return tuple(calls) if all(name in tools for name, _ in calls) else ()
@@ -52,23 +48,48 @@ def _plain_name(name: str) -> str:
     return name.strip().removeprefix("functions.").removeprefix("default_api.")
 
 
-def _in_tags(text: str) -> Iterator[tuple[str, str]]:
-    for name, inner in _TAGGED.findall(text):
-        values = {key: _value(value) for key, value in _PARAMETER.findall(inner)}
-        if not values and inner.strip().startswith("{"):
-            values = _object(inner.strip()) or {}
-        yield name, json.dumps(values, ensure_ascii=False)
+def _in_tags(text: str, _tools: Collection[str]) -> Iterator[tuple[str, str]]:
+    opened = list(_TAG.finditer(text))
+    for found, following in zip(opened, [*opened[1:], None], strict=False):
+        inner = text[found.end() : len(text) if following is None else following.start()]
+        values = {key: _value(value) for key, value in _parameters(inner)}
+        if not values and "{" in inner:
+            inner = inner.partition("</")[0].strip()
+            values = _object(inner) or {}
+        yield found[1], json.dumps(values, ensure_ascii=False)
 
 
-def _in_keys(text: str) -> Iterator[tuple[str, str]]:
-    for part in re.split(r"</?tool_call>", text):
+def _parameters(inner: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while (found := _PARAMETER.search(inner, at)) is not None:
+        end = inner.find("</parameter>", found.end())
+        if end < 0:
+            return
+        yield found[1], _without_line_ends(inner[found.end() : end])
+        at = end
+
+
+def _without_line_ends(text: str) -> str:
+    return text.removeprefix("\n").removesuffix("\n")
+
+
+def _in_keys(text: str, _tools: Collection[str]) -> Iterator[tuple[str, str]]:
+    for part in text.replace("</tool_call>", "<tool_call>").split("<tool_call>"):
         name, mark, _ = part.strip().partition("<arg_key>")
         if mark and name.strip():
-            values = {key: _value(value) for key, value in _KEYS.findall(part)}
+            pieces = part.split("<arg_key>")[1:]
+            values = {}
+            for piece in pieces:
+                key, _, value = piece.partition("</arg_key>")
+                values[key.strip()] = _value(_without_line_ends(_between(value, "<arg_value>", "</arg_value>")))
             yield name.strip().partition("\n")[0], json.dumps(values, ensure_ascii=False)
 
 
-def _in_json(text: str) -> Iterator[tuple[str, str]]:
+def _between(text: str, begin: str, end: str) -> str:
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def _in_json(text: str, _tools: Collection[str]) -> Iterator[tuple[str, str]]:
     """Read a text that has nothing but JSON, tags and fences."""
     found: list[tuple[str, str]] = []
     at = 0
@@ -114,14 +135,18 @@ def _call_of(value: object) -> tuple[str, str] | None:
     return name, json.dumps(arguments, ensure_ascii=False)
 
 
-def _behind_names(text: str) -> Iterator[tuple[str, str]]:
+def _behind_names(text: str, tools: Collection[str]) -> Iterator[tuple[str, str]]:
     at = 0
-    while (found := _NAME_BEFORE.search(text, at)) is not None:
+    while (begin := text.find("{", at)) >= 0:
+        names = [_plain_name(word) for word in _WORD.findall(text[max(at, begin - MAX_BEFORE) : begin])]
+        name = next((name for name in reversed(names) if name in tools), None)
         try:
-            value, at = _DECODER.raw_decode(text, found.end())
+            value, at = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError):
             return
-        yield found[1], json.dumps(value, ensure_ascii=False)
+        if name is None:
+            return
+        yield name, json.dumps(value, ensure_ascii=False)
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -285,6 +285,10 @@ class ModelSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Further parameters of the provider, passed on as they are."""
     context_tokens: Annotated[int, Meta(ge=1)] | None = None
     """Tokens of a prompt and its reply together, for models that litellm's table does not have."""
+    refuses: str | tuple[str, ...] = ()
+    """Parts of requests that its server refuses: they are left out, or sent another way. Refusals are learned, too."""
+    accepts: str | tuple[str, ...] = ()
+    """Parts that it accepts, whatever a refusal seemed to say."""
     fallback: str = ""
     """The alias of the model to ask when this one is down, overloaded or refuses its key."""
     first_token_timeout_seconds: Annotated[float, Meta(gt=0)] = 120.0

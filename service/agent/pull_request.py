@@ -24,6 +24,8 @@ MAX_LIST = 12_000
 """Limit for a list, in characters; the longest that a job's gates let pass is shorter."""
 MAX_JOINED_TITLE = 100
 MAX_ROUNDS_LISTED = 30
+MAX_NOTE = 300
+"""Characters of an answer that are shown at once."""
 SHOWN_AT_ONCE = 10
 """Items of a list; a longer one is collapsed."""
 SHOWN_LINES = 15
@@ -67,6 +69,12 @@ def title(finish: WorkFinished, rounds: Sequence[Round] = ()) -> str:
     return _shortened(first, MAX_JOINED_TITLE - len(more)) + more
 
 
+def summary(finish: WorkFinished, rounds: Sequence[Round] = ()) -> str:
+    """Return a summary of all rounds of a pull request: the agent's last one for the whole, else that of the first."""
+    every = [*(done.finish for done in rounds), finish]
+    return next((done.whole_summary for done in reversed(every) if done.whole_summary.strip()), every[0].summary)
+
+
 def _continued(title: str) -> str:
     """Return a title as it stands behind another: without its kind, and its first word in lower case."""
     title = _CONVENTIONAL.sub("", title)
@@ -93,39 +101,42 @@ async def body(
     *,
     mention: str = "",
 ) -> str:
-    """Return the description: errors, summary, what earlier rounds did, changed files, the sources of what is new,
-    warnings and how it was made; within the repository's own template if it has one.
+    """Return the description: errors, the summary of the whole, a note on each further round, changed files, the
+    sources of what is new, warnings and how it was made; within the repository's own template if it has one.
 
     The template is the base commit's, so that nothing the job wrote can shape it.
     """
     finish = state.work.finish
     assert finish is not None
-    summary = _folded(without_mentions(_visible(finish.summary))[:MAX_SUMMARY])
+    rounds, is_stuck = state.work.rounds, finish.ending == "stuck"
+    stands = summary(rounds[-1].finish, rounds[:-1]) if is_stuck and rounds else summary(finish, rounds)
+    shown = _folded(without_mentions(_visible(stands))[:MAX_SUMMARY])
     models = list(dict.fromkeys(step.model for step in state.work.transcript if isinstance(step, ModelReplied)))
-    earlier = {path: text for done in state.work.rounds for path, text in done.changes.items()}
+    earlier = {path: text for done in rounds for path, text in done.changes.items()}
     files = _files(workspace, {**earlier, **changes})
     problems = state.work.remaining_problems or ()
     errors = [problem for problem in problems if problem.is_error]
     warnings = [problem for problem in problems if not problem.is_error]
-    details = [_earlier(state.work.rounds)] if state.work.rounds else []
+    notes = [] if not rounds else [_notes([*(done.finish for done in rounds[1:]), *([] if is_stuck else [finish])])]
     made_with = f" with {', '.join(f'`{model}`' for model in models[:5])}" if models else ""
     footer = f"Made by Docsmith{made_with}, job `{job_id}`. Please review it as you would a colleague's change."
     if mention:
         footer += f" To ask for more, write a comment that mentions `@{mention}`."
     top = [_problems("**The checks found errors. Correct them before merging:**", "errors", errors)]
-    if errors and finish.ending != "stuck":
-        top.append("**What was done:**")  # else the list of errors and a list that begins the summary would be one
-    if finish.ending == "stuck":
+    if is_stuck:
         top.append("**The agent stopped before it was done. Answer it with a message to the job. Its last words:**")
+        top += [_folded(without_mentions(_visible(finish.summary))[:MAX_SUMMARY])] if rounds else []
+    if (errors and not is_stuck) or (is_stuck and rounds):
+        top.append("**What was done:**")  # else the list of errors and a list that begins the summary would be one
     template = await _template(workspace)
     if not template:
-        parts = [*top, summary, *details, files]
+        parts = [*top, shown, *notes, files]
     else:
         found = " and ".join(filter(None, (_counted(errors, "error"), _counted(warnings, "warning"))))
         remaining = f"{found} {'remains' if len(problems) == 1 else 'remain'}." if found else "nothing was found."
         checks = _CHECKED + remaining
-        filled, asked = _filled(template, {"summary": summary, "files": files, "checks": checks})
-        parts = [*top, *(() if "summary" in asked else (summary,)), filled, *details]
+        filled, asked = _filled(template, {"summary": shown, "files": files, "checks": checks})
+        parts = [*top, *(() if "summary" in asked else (shown,)), filled, *notes]
         parts += [] if "files" in asked else [files]
     parts += [_list("Sources of what is new:", "sources", sources) if sources else ""]
     parts += [_problems("The checks found warnings:", "warnings", warnings), f"---\n\n{footer}"]
@@ -210,18 +221,19 @@ def _headings(template: str) -> Iterator[tuple[int, int, str]]:
         yield *page.place_of(block), without_comments(block.text).strip()
 
 
-def _earlier(rounds: Sequence[Round]) -> str:
-    """Return the titles of the earlier rounds, the newest first, and their summaries, collapsed."""
-    newest = [done.finish for done in reversed(rounds[-MAX_ROUNDS_LISTED:])]
-    titles = [without_mentions(_one_line(finish.title)) for finish in newest]
-    summaries, room = list[str](), MAX_LIST
-    for title, finish in zip(titles, newest, strict=True):
-        words = without_mentions(_visible(finish.summary))
+def _notes(rounds: Sequence[WorkFinished]) -> str:
+    """Return a note on each further round, the newest first: its title, and the beginning of its answer."""
+    notes, longer, room = list[str](), list[str](), MAX_LIST
+    for finish in reversed(rounds[-MAX_ROUNDS_LISTED:]):
+        title, words = without_mentions(_one_line(finish.title)), without_mentions(_visible(finish.summary))
+        beginning = "; ".join(_ITEM.sub("", line, count=1) for line in words.partition("\n\n")[0].split("\n"))
+        note = _shortened(_one_line(beginning), MAX_NOTE)
+        notes.append(f"**{title}**{f': {note}' if note else ''}")
         room -= len(title) + len(words)
-        if words and room > 0:
-            summaries.append(f"**{title}**\n\n{words}")
-    listed = _list("Before that, in the same pull request:", "changes", titles)
-    return "\n\n".join([listed, *([_details("More about them", "\n\n".join(summaries))] if summaries else [])])
+        if room > 0 and ("\n\n" in words or len(note) < len(_one_line(beginning))):
+            longer.append(f"**{title}**\n\n{words}")
+    listed = _list("Changed since it was opened, the newest first:", "changes", notes)
+    return "\n\n".join([listed, *([_details("More about them", "\n\n".join(longer))] if longer else [])])
 
 
 def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:

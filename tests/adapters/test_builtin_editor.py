@@ -614,7 +614,7 @@ async def test_builtin_editor_ends_at_results_without_values():
     assert end.tool_calls == ()
 
 
-OUR_WORDS = ["About the repository", "The work so far is over", "The checks before the pull request"]
+OUR_WORDS = ["About the repository", "What was asked before is over", "The checks before the pull request"]
 
 
 @pytest.mark.parametrize("start", OUR_WORDS)

@@ -73,7 +73,7 @@ async def test_draft_of_a_person_is_left_a_draft():
         (FINISH, "Add a page"),
         (call("finish", title="docs: Add a link", summary="x"), "Add a page; add a link"),
         (call("finish", title="Add " + "long " * 20, summary="x"), "Add a page and 1 more change"),
-        (call("finish", title="Add a link", summary="x", pull_request_title="Add and link"), "Add and link"),
+        (call("finish", title="Add a link", summary="x", change="Link it"), "Add a link"),
     ],
 )  # fmt: skip
 async def test_title_covers_all_rounds(finish, title):

@@ -31,7 +31,7 @@ from service.domain.jobs.decider import (
 )
 from service.domain.model import ToolCall, Usage
 from service.ports.docs_source import NewCommit
-from service.ports.model import ToolMessage, UserMessage
+from service.ports.model import AssistantMessage, ToolMessage, UserMessage
 from tests.agent.journal import AUTHOR, SOURCE, START, Journal, Killed, run_job, run_work
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
@@ -155,14 +155,98 @@ async def test_continued_job_adds_one_commit_to_its_pull_request():
     assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
     (shown,) = host.pull_requests
     assert shown.title == "Explain retries; add a page"
-    assert "It was asked for." in shown.body
-    assert "They were not explained." in shown.body.partition("<summary>More about them</summary>")[2]
+    assert shown.body.startswith("They were not explained.\n\nChanged since it was opened, the newest first:\n\n")
+    assert "- **Add a page**: It was asked for.\n" in shown.body
     assert "`start.md`" in shown.body
     assert "`more.md`" in shown.body
     told = [message.text for message in model.requests[0].messages if isinstance(message, UserMessage)]
-    assert told[-2].startswith("The work so far is over")
+    assert told[-2].startswith("What was asked before is over")
     assert told[-1] == "Also add a page"
     assert journal.replayed() == second
+
+
+async def test_description_is_of_the_whole_pull_request_after_any_number_of_rounds():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    await run_job(journal, docs, FakeModel(first_round()), host=host)
+    for number, said in enumerate(("The loop variable is x, as on the other pages.", "Shortened.\n\n1. By half."), 1):
+        journal.say(f"Change {number}")
+        whole = f"Readers asked how often jobs are tried. Now {number} more pages say it."
+        edit = call("write", path=f"more{number}.md", text="# More\n")
+        end = call("finish", title="Explain retries everywhere", summary=whole, change=f"Change {number}", answer=said)
+        job = await run_job(journal, docs, FakeModel([calls(edit), calls(end)]), host=host)
+        assert job.outcome.message == said
+        assert job.work.commit.message.startswith(f"docs: Change {number}\n\n{said.partition(chr(10))[0]}")
+    (shown,) = host.pull_requests
+    assert shown.title == "Explain retries everywhere"
+    assert shown.body.startswith(
+        "Readers asked how often jobs are tried. Now 2 more pages say it.\n\n"
+        "Changed since it was opened, the newest first:\n\n"
+        "- **Change 2**: Shortened.\n- **Change 1**: The loop variable is x, as on the other pages.\n\n"
+    )
+    assert "1. By half." in shown.body.partition("<summary>More about them</summary>")[2]
+
+
+def words(request):
+    return [message.text for message in request.messages if not isinstance(message, AssistantMessage)]
+
+
+async def test_further_round_begins_with_what_is_current_and_sends_no_stale_results():
+    files = {**FILES, "long.md": "# Long\n" + "A stale line.\n" * 3_000}
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(files), FakeCodeHost()
+    read = call("read", path="long.md")
+    first = FakeModel([calls(read), *first_round()])
+    await run_job(journal, docs, first, host=host)
+    journal.say("Also add a page")
+    model = FakeModel([calls(read), *second_round()])
+    await run_job(journal, docs, model, host=host)
+    asked, *later = model.requests
+    told = words(asked)
+    assert "A stale line." not in "\n".join(told)
+    assert not any(isinstance(message, AssistantMessage | ToolMessage) for message in asked.messages)
+    before, after = told.index("Explain retries"), told.index("Also add a page")
+    (note,) = [text for text in told[before:after] if text.startswith("What came of it")]
+    assert "Explain retries\n\nThey were not explained." in note
+    (shown,) = [text for text in told[before:after] if text.startswith("The pull request so far")]
+    assert "-Twice.\n+Three times.\n" in shown
+    assert all(one.messages[: len(asked.messages)] == asked.messages for one in later)
+    assert window.size(asked.messages) < window.size(first.requests[0].messages) + 3_000
+    journal.say("And another")
+    third = FakeModel([calls(call("write", path="x.md", text="# X\n")), calls(finish())])
+    await run_job(journal, docs, third, host=host)
+    told = words(third.requests[0])
+    assert [text for text in told if text in ("Explain retries", "Also add a page", "And another")] == [
+        "Explain retries", "Also add a page", "And another",
+    ]  # fmt: skip
+    assert sum(text.startswith("What came of it") for text in told) == 2
+
+
+async def test_further_round_has_a_part_of_a_long_diff_and_names_the_rest():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    pages = [call("write", path=f"page{n}.md", text=f"# Page {n}\n" + f"Line {n}.\n" * 300) for n in range(9)]
+    await run_job(journal, docs, FakeModel([calls(*pages), calls(finish())]), host=host)
+    journal.say("Also add a page")
+    model = FakeModel(second_round())
+    await run_job(journal, docs, model, host=host)
+    (shown,) = [text for text in words(model.requests[0]) if text.startswith("The pull request so far")]
+    assert "+Line 0." in shown
+    assert "more files, to be read: " in shown
+    assert len(shown) < 14_000
+
+
+async def test_answer_to_the_agents_question_is_an_answer():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    read = call("read", path="start.md")
+    await run_job(journal, docs, FakeModel([calls(read), calls(call("ask", question="How many times?"))]), host=host)
+    journal.say("Three times")
+    model = FakeModel(first_round())
+    await run_job(journal, docs, model, host=host)
+    told = words(model.requests[0])
+    assert any("Twice." in text for text in told)  # it is still known what was read
+    assert told[-1] == "Three times"
+    assert "How many times?" in told[-2]
+    assert told[-2].startswith("You asked this question:")
+    assert not any("pull request so far" in text or "further request" in text for text in told[1:])
+    assert host.pull_requests[0].body.startswith("They were not explained.\n\nFiles:")
 
 
 async def test_further_round_works_on_what_others_pushed():

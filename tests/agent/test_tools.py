@@ -13,6 +13,7 @@ from service.agent.tools.toolbox import Toolbox
 from service.agent.tree import Limits, Tree
 from service.agent.workspace import Workspace
 from service.domain.errors import NotFound
+from service.domain.jobs.decider import Handover
 from service.ports.docs_source import LeftOut, NewCommit, Source
 from service.ports.search_index import SearchResult, Section
 from tests.contracts.docs_source import AT
@@ -217,7 +218,7 @@ async def test_check_links_lists_what_is_broken_and_what_was_meant():
 
 async def test_a_finish_has_words():
     assert (await run("finish", title=" ", summary="x")).is_error
-    assert (await run("finish", title="T", summary="S")).finished == ("T", "S")
+    assert (await run("finish", title="T", summary="S")).finished == Handover("T", "S")
 
 
 async def test_lines_are_read_with_their_numbers():

@@ -16,6 +16,7 @@ from service.domain.jobs.decider import (
     FailJob,
     FileChange,
     Finished,
+    Handover,
     InterruptJob,
     JobArchived,
     JobCompleted,
@@ -61,7 +62,7 @@ def reply(calls=(), seen=0):
 
 
 WROTE = RecordToolResult("c1", "write", "done", False, NOW, changes=(FileChange("a.md", "new"),))
-FINISHED_BY_TOOL = RecordToolResult("c1", "finish", "ok", False, NOW, finished=("Title", "Summary"))
+FINISHED_BY_TOOL = RecordToolResult("c1", "finish", "ok", False, NOW, finished=Handover("Title", "Summary"))
 FINISH = RecordFinish("Title", "Summary", NOW)
 PASS = RecordChecks((), False, NOW)
 COMMIT = RecordCommit("c" * 40, "t" * 40, "a" * 40, "D <d@e>", "docs: x", NOW)

@@ -1,17 +1,16 @@
 """The checks of finished work: their problems go back to the model a few times, and then into the record."""
 
-from collections.abc import Sequence
-
 from service.agent import sources
 from service.agent.checks import conflicts, gates
 from service.agent.checks.links.links import Links
 from service.agent.loop.job_context import JobContext
+from service.agent.loop.rounds import since_merge
 from service.agent.merging.base import set_aside
 from service.agent.tools import external
 from service.agent.tools.results import bounded
 from service.agent.workspace import Workspace
 from service.domain.errors import Conflict, NotFound, ServiceError
-from service.domain.jobs.decider import ChecksReported, Problem, RecordChecks, Round, Running, Work, WorkRebased
+from service.domain.jobs.decider import ChecksReported, Problem, RecordChecks, Running, Work, WorkRebased
 
 MAX_CHECK_ROUNDS = 3
 """How often the checks' problems go back to the model."""
@@ -63,7 +62,7 @@ async def _problems(
     earlier = work.rounds[-1].problems if work.rounds else ()
     if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
         return found
-    base, rounds = _since_merge(work.rounds)
+    base, rounds = since_merge(work.rounds)
     changes = {path: text for done in rounds for path, text in done.changes.items()} | work.changes
     try:
         whole = await Workspace.open(context.docs, context.source, base, changes, known=context.known)
@@ -74,14 +73,6 @@ async def _problems(
         seen = await gates.check(whole, Links(whole), texts)
         remaining = tuple(problem for problem in seen if (problem.rule, problem.path) in known)
     return found + tuple(problem for problem in remaining if problem not in found)
-
-
-def _since_merge(rounds: Sequence[Round]) -> tuple[str, Sequence[Round]]:
-    """Return the documentation's commit that was merged last, and the rounds from then on; else the first one's."""
-    for at in range(len(rounds) - 1, -1, -1):
-        if rounds[at].commit.merged:
-            return rounds[at].commit.merged, rounds[at:]
-    return rounds[0].commit.parent, rounds
 
 
 def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:

@@ -12,7 +12,7 @@ from service.agent.guidance.components import components
 from service.agent.guidance.frameworks import framework_rules
 from service.agent.guidance.house_rules import house_rules
 from service.agent.guidance.navigation_shape import navigation_shape
-from service.agent.loop import window
+from service.agent.loop import rounds, window
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import descriptions
 from service.agent.tools.results import as_data
@@ -75,11 +75,17 @@ async def _facts(workspace: Workspace, window_tokens: int | None) -> str:
 
 
 def messages(
-    request: JobRequested, work: Work, repository: str, prompt_bytes: int | None = None
+    request: JobRequested,
+    work: Work,
+    repository: str,
+    prompt_bytes: int | None = None,
+    pull_request: rounds.SoFar | None = None,
 ) -> tuple[ModelMessage, ...]:
     """All that the model is shown; of at most about ``prompt_bytes``, as far as that is in our hands (None: no limit).
 
-    The instructions are never shortened: a prompt that is too long because of them is for the provider to refuse.
+    Of earlier rounds it is shown what was asked, what came of it, and the pull request, which is the one that the round
+    goes on with. The instructions are never shortened: a prompt that is too long because of them is for the provider to
+    refuse.
     """
     told: list[ModelMessage] = [SystemMessage(system_prompt()), UserMessage(repository, "facts")]
     for message in request.messages:
@@ -91,8 +97,13 @@ def messages(
             told.append(UserMessage(message.content))
     if request.context.strip():
         told.append(UserMessage(prompt("given", given=as_data(request.context)), "facts"))
+    steps, begin = (*work.transcript, *work.waiting), rounds.begin(work.transcript)
+    told += rounds.told_before(steps[:begin])
+    if pull_request is not None:
+        most = rounds.BYTES_BEFORE_THE_WORK - window.size(told) - _tools_bytes() - len(pull_request.summary)
+        told.append(rounds.so_far_message(pull_request, most if prompt_bytes is None else min(most, prompt_bytes // 6)))
     room = None if prompt_bytes is None else max(window.LEAST_ROOM, prompt_bytes - window.size(told) - _tools_bytes())
-    told += window.told((*work.transcript, *work.waiting), room)
+    told += window.told(steps[begin:], room)
     if isinstance(told[-1], AssistantMessage):
         told.append(UserMessage(prompt("nudge"), "nudge"))
     return tuple(told)

@@ -8,7 +8,7 @@ that the next record gives, and so in the next prompt.
 from service.agent import sources
 from service.agent.checks.links.links import Links
 from service.agent.contexts import open_contexts, shown
-from service.agent.loop import conversation
+from service.agent.loop import conversation, rounds
 from service.agent.loop.budgets import BudgetExhausted, Budgets
 from service.agent.loop.checking import checked
 from service.agent.loop.job_context import JobContext
@@ -52,13 +52,14 @@ async def work(state: Running, context: JobContext) -> Running:
     with depending_on("model"):
         window_tokens = await context.model.window_tokens()
     repository = await conversation.facts(workspace, window_tokens) + shown(state.work.contexts or (), contexts)
+    pull_request = await rounds.so_far(state, context)
     while True:
         state = await _answered(state, toolbox, workspace, context, repository)
         if state.work.finish is None and (step := after_standstill(state, context.now)) is not None:
             state = await context.record(step)
         if state.work.finish is None:
             _check_budgets(state.work, context.budgets, context.seconds() - started)
-            state = await context.record(await request_reply(state, context, repository))
+            state = await context.record(await request_reply(state, context, repository, pull_request))
             continue
         has_budget = not _used_up(state.work, context.budgets, context.seconds() - started)
         state = await checked(state, workspace, links, context, may_return=has_budget, facts=repository)
@@ -78,7 +79,6 @@ async def _answered(
         result = RecordToolResult(
             call.id, call.name, outcome.result, outcome.is_error, context.now(), changes=outcome.changes,
             todos=outcome.todos, finished=outcome.finished, asked=outcome.asked, value=outcome.value,
-            whole_title=outcome.whole_title,
         )  # fmt: skip
         state = await context.record(result)
         workspace.apply(outcome.changes)

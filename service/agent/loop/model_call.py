@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from service.agent.loop import conversation, window
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.plain_reply import plain_reply
+from service.agent.loop.rounds import SoFar
 from service.agent.tools.arguments import descriptions
 from service.domain.errors import Invalid, ServiceError, Unavailable, depending_on
 from service.domain.jobs.decider import ModelReplied, RecordLostReply, RecordModelReply, Running
@@ -44,7 +45,9 @@ MAX_HALVINGS = 3
 ASKED_AGAIN = "\n\n[The reply broke off; the model is asked again.]\n\n"
 
 
-async def request_reply(state: Running, context: JobContext, repository: str) -> RecordModelReply:
+async def request_reply(
+    state: Running, context: JobContext, repository: str, pull_request: SoFar | None = None
+) -> RecordModelReply:
     """The model's next reply, to be recorded.
 
     A prompt that the provider finds too long is asked once more, shortened harder. That is recorded with the reply, so
@@ -64,7 +67,7 @@ async def request_reply(state: Running, context: JobContext, repository: str) ->
     sizes: list[int] = []
 
     async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
-        request = await asyncio.to_thread(_request, state, context, repository, budget)
+        request = await asyncio.to_thread(_request, state, context, repository, budget, pull_request)
         size = window.size(request.messages) + window.BYTES_PER_TOKEN * budget.reply_tokens
         if not sizes or size < sizes[-1]:
             sizes.append(size)
@@ -115,8 +118,10 @@ _TOO_LONG = (
 )
 
 
-def _request(state: Running, context: JobContext, repository: str, budget: ContextBudget) -> ModelRequest:
-    told = conversation.messages(state.request, state.work, repository, window.prompt_bytes(budget))
+def _request(
+    state: Running, context: JobContext, repository: str, budget: ContextBudget, pull_request: SoFar | None
+) -> ModelRequest:
+    told = conversation.messages(state.request, state.work, repository, window.prompt_bytes(budget), pull_request)
     confirm = context.recorder.confirm
     return ModelRequest(told, descriptions(), max_output_tokens=budget.reply_tokens, before_retry=confirm)
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from service.agent.loop.comments import comment_message
+from service.agent.loop.rounds import questions
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import WRITING
 from service.agent.tools.checking import shown_problems
@@ -70,13 +71,14 @@ def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage
 
     What people said meanwhile is instructions: neither shortened nor left out.
     """
+    answered = list(questions(steps))
     if room is None:
-        return [message for step in steps for message in in_full(step, None)]
+        return [message for step, asked in zip(steps, answered, strict=True) for message in in_full(step, None, asked)]
     said = [size(in_full(step, None)) if isinstance(step, MessageAdded) else 0 for step in steps]
     room = max(LEAST_ROOM, room - sum(said))
     most = max(2_000, room // 3)
-    full = [in_full(step, most) for step in steps]
-    short = [in_short(step) for step in steps]
+    full = [in_full(step, most, asked) for step, asked in zip(steps, answered, strict=True)]
+    short = [in_short(step, asked) for step, asked in zip(steps, answered, strict=True)]
     sizes_in_full = [size(m) - more for m, more in zip(full, said, strict=True)]
     sizes_in_short = [size(m) - more for m, more in zip(short, said, strict=True)]
     left_out, shortened = _cuts(steps, sizes_in_full, sizes_in_short, room)
@@ -130,8 +132,10 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
-    """``most``: the characters of one tool's result; what is more is cut, with a note."""
+def in_full(step: TranscriptStep, most: int | None, asked: str = "") -> list[ModelMessage]:
+    """``most``: the characters of one tool's result; what is more is cut, with a note. ``asked``: the question that a
+    step begins the answer to.
+    """
     match step:
         case ModelReplied():
             return _reply(step)
@@ -143,6 +147,8 @@ def in_full(step: TranscriptStep, most: int | None) -> list[ModelMessage]:
             return [UserMessage(text) if comment is None else comment_message(comment, text)]
         case ModelReminded(reason=reason):
             return [UserMessage(prompt(f"reminder-{reason}"), "nudge")]
+        case JobReopened() if asked:
+            return [UserMessage(prompt("answered", question=as_data(asked)), "round")]
         case JobReopened(keeps_changes=True):
             return [UserMessage(prompt("round-kept"), "round")]
         case JobReopened() | RoundStarted():
@@ -168,7 +174,7 @@ def _result(step: ToolReturned, most: int | None) -> ToolMessage:
     return ToolMessage(step.call_id, step.name, cut(step.result, most), step.is_error)
 
 
-def in_short(step: TranscriptStep) -> list[ModelMessage]:
+def in_short(step: TranscriptStep, asked: str = "") -> list[ModelMessage]:
     match step:
         case ModelReplied(text=text, tool_calls=calls, memory=memory):
             shown = bounded(text, _SHORT_TEXT)
@@ -185,7 +191,7 @@ def in_short(step: TranscriptStep) -> list[ModelMessage]:
             MessageAdded() | ModelReminded() | JobReopened() | RoundStarted()
             | BaseMerged() | WorkRebased() | BaseNotMerged()
         ):  # fmt: skip
-            return in_full(step, None)
+            return in_full(step, None, asked)
 
 
 _FENCE = re.compile(r"<data ([0-9a-f]{8})>\n")

@@ -174,13 +174,32 @@ class Ask(Arguments, frozen=True, tag_field="tool", tag="ask"):
 class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
     """End the work. What you changed is checked, and opened as a pull request under this title and summary."""
 
-    title: Annotated[str, Meta(min_length=1, max_length=200, description="What changes, such as: Document retries")]
-    summary: Annotated[str, Meta(min_length=1, max_length=8000, description="What changed and why, in Markdown.")]
-    pull_request_title: Annotated[
+    title: Annotated[
+        str, Meta(min_length=1, max_length=200, description="What the pull request changes, such as: Document retries")
+    ]
+    summary: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=8000,
+            description="What the whole pull request changes and why, in Markdown, for a maintainer who has read "
+            "nothing of this conversation.",
+        ),
+    ]
+    change: Annotated[
         str,
         Meta(
             max_length=200,
-            description="Only for a further request in the same pull request: a title that covers all of its changes.",
+            description="Only in a further request of the same pull request: what this request alone changes, as the "
+            "title of its commit.",
+        ),
+    ] = ""
+    answer: Annotated[
+        str,
+        Meta(
+            max_length=8000,
+            description="Only in a further request of the same pull request: your answer to it, in a few sentences. "
+            "The person who asked reads it, and it is a note below the summary.",
         ),
     ] = ""
 

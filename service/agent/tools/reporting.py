@@ -5,7 +5,7 @@ from typing import assert_never
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Ask, Finish, Plan, Reporting
 from service.agent.tools.results import Outcome
-from service.domain.jobs.decider import Todo
+from service.domain.jobs.decider import Handover, Todo
 from service.markup.streaming.model_text import plain
 
 
@@ -22,10 +22,13 @@ def report(asked: Reporting) -> Outcome:
             if not question.strip():
                 raise Refused("The question is blank.", "Ask in words.")
             return Outcome("Your work ends here until the answer comes.", asked=plain(question))
-        case Finish(title=title, summary=summary, pull_request_title=whole):
+        case Finish(title=title, summary=summary, change=change, answer=answer):
             if not title.strip() or not summary.strip():
                 raise Refused("The title or the summary is blank.", "Give both in words.")
-            said = "The work is finished; now it is checked."
-            return Outcome(said, finished=(plain(title), plain(summary)), whole_title=plain(whole))
+            title, summary, change, answer = plain(title), plain(summary), plain(change), plain(answer)
+            said = Handover(title, summary)
+            if change.strip() or answer.strip():
+                said = Handover(change.strip() or title, answer.strip() or summary, title, summary)
+            return Outcome("The work is finished; now it is checked.", finished=said)
         case _:
             assert_never(asked)

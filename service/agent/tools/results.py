@@ -7,7 +7,7 @@ import hashlib
 
 from msgspec import Struct
 
-from service.domain.jobs.decider import FileChange, Todo
+from service.domain.jobs.decider import FileChange, Handover, Todo
 from service.domain.tool_values import Span, ToolValue
 
 MAX_RESULT_CHARACTERS = 30_000
@@ -21,10 +21,8 @@ class Outcome(Struct, frozen=True):
     changes: tuple[FileChange, ...] = ()
     value: ToolValue | None = None
     todos: tuple[Todo, ...] | None = None
-    finished: tuple[str, str] | None = None
-    """Title and summary: the work is done."""
-    whole_title: str = ""
-    """A title for the whole pull request, for a further round."""
+    finished: Handover | None = None
+    """The work is done."""
     asked: str | None = None
     """A question to the caller: the job ends with it as ``needs_input``, and keeps its changes for the answer."""
 

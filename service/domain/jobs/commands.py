@@ -97,6 +97,16 @@ class RecordLostReply(Struct, frozen=True):
     now: datetime
 
 
+class Handover(Struct, frozen=True):
+    """The words with which a model hands its work in."""
+
+    title: str
+    summary: str
+    """Both of the round's own change, and of the whole pull request where it is the first round."""
+    whole_title: str = ""
+    whole_summary: str = ""
+
+
 class RecordToolResult(Struct, frozen=True):
     """The outcome of a tool call: its file changes, plan and result are recorded together or not at all."""
 
@@ -107,10 +117,8 @@ class RecordToolResult(Struct, frozen=True):
     now: datetime
     changes: tuple[FileChange, ...] = ()
     todos: tuple[Todo, ...] | None = None
-    finished: tuple[str, str] | None = None
-    """Title and summary, when the tool was ``finish``."""
-    whole_title: str = ""
-    """A title for the whole pull request, when it was ``finish`` in a further round."""
+    finished: Handover | None = None
+    """The words, when the tool was ``finish``."""
     asked: str | None = None
     """The question to the caller, when the tool was ``ask``: the job ends and waits for a message."""
     value: ToolValue | None = None

@@ -203,6 +203,8 @@ class WorkFinished(Event, frozen=True, tag="work-finished"):
     ending: WorkEnding = "done"
     whole_title: PersonalText = ""
     """A title for the whole pull request, from a further round."""
+    whole_summary: PersonalText = ""
+    """A summary of the whole pull request, from a further round."""
 
 
 class ChecksReported(Event, frozen=True, tag="checks-reported"):

@@ -89,7 +89,13 @@ def _tool_returned(done: RecordToolResult, work: Work) -> list[JobEvent]:
     if work.waiting:
         return events
     if done.finished is not None:
-        events.append(WorkFinished(*done.finished, finished_at=done.now, whole_title=done.whole_title))
+        said = done.finished
+        events.append(
+            WorkFinished(
+                said.title, said.summary, finished_at=done.now, whole_title=said.whole_title,
+                whole_summary=said.whole_summary,
+            )
+        )  # fmt: skip
     elif done.asked is not None:
         events.append(WorkFinished("", done.asked, finished_at=done.now, ending="asked"))
     return events

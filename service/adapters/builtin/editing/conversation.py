@@ -32,21 +32,17 @@ def next_step(messages: Sequence[ModelMessage]) -> tuple[Step, int]:
 
 def _own(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     """Return the messages without earlier exchanges: those before the last reply without calls, if a person wrote after
-    it, and those before a further round, which starts again unless it answers a question.
+    it, and those before a further round, which starts again.
     """
     for at in range(len(messages) - 1, -1, -1):
         match messages[at]:
-            case UserMessage(purpose="new-round") if not _is_question(messages[at - 1]):
+            case UserMessage(purpose="new-round"):
                 return messages[at + 1 :]
             case AssistantMessage(tool_calls=()) if any(map(_instructs, messages[at + 1 :])):
                 return messages[at + 1 :]
             case _:
                 pass
     return messages
-
-
-def _is_question(message: ModelMessage) -> bool:
-    return isinstance(message, ToolMessage) and message.name == "ask"
 
 
 def _instructs(message: ModelMessage) -> bool:

@@ -76,6 +76,7 @@ LIVE_EVENTS: Mapping[str, tuple[str, str]] = {
         "contexts, openedAt",
     ),
     "model-replied": ("The model's text, and the tools that it calls.", "model, text, toolCalls, usage, repliedAt"),
+    "reply-lost": ("A reply that was paid and cannot be used.", "code, reason, usage, lostAt"),
     "tool-returned": ("The result of a tool.", "callId, name, result, isError, returnedAt"),
     "file-changed": ("A file was written, or deleted.", "path, deleted"),
     "plan-changed": ("The agent's plan.", "todos"),

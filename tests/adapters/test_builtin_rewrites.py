@@ -11,7 +11,7 @@ from service.ports.docs_source import Source
 from tests.fakes.docs_source import FakeDocsSource
 
 SOURCE = Source("p1", "", "main", "", "local")
-LINES = st.lists(st.sampled_from(["", "a", "b", "a b", "# a", "  c", "a\r"]), min_size=1, max_size=8)
+LINES = st.lists(st.sampled_from(["", "a", "b", "a b", "# a", "  c", "a\rb"]), min_size=1, max_size=8)
 
 
 @given(LINES, LINES, st.sampled_from(["", "\n"]))

@@ -169,6 +169,7 @@ def test_the_commands_of_a_page_run(shell, page):
 GROUPS = (
     "project",
     "key",
+    "model",
     "job",
     "gap",
     "webhook",

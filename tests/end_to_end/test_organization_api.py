@@ -189,7 +189,8 @@ async def test_overview_counts_what_needs_a_person(instance, http):
     status, overview = await call(http, instance, "GET", "/v2/overview")
     assert (status, overview["jobs"]["review"]) == (200, len(to_review["jobs"]))
     assert (overview["sites"], overview["failingSites"], overview["unanswered"]) == (1, 0, 0)
-    assert await call(http, instance, "GET", "/v2/models") == (200, {"agent": "builtin/editor", "aliases": []})
+    _, models = await call(http, instance, "GET", "/v2/models")
+    assert models == {"agent": "builtin/editor", "aliases": [], "refused": {}}
     _, theirs = await call(http, instance, "GET", "/v2/overview", key=instance.other_key)
     assert theirs == {
         "jobs": {"review": 0, "needsInput": 0, "active": 0, "failed": 0},

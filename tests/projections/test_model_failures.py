@@ -75,4 +75,4 @@ async def test_each_code_has_a_setting_to_change(log):
     await given(log, failed(trouble=ModelTrouble(MODEL, "a_new_code", "…")))
     found = await failing(log)
     assert found.says
-    assert "[assistant]" in found.mend
+    assert "[models]" in found.mend

@@ -81,7 +81,7 @@ LIVE_FILES_WITHIN = {
     **SCRIPTED_HEADERS,
     "Content-Security-Policy": SCRIPTED_HEADERS["Content-Security-Policy"] + "; frame-src 'self'",
 }
-"""For members, whose page loads one script of ours, which keeps it up to date."""
+"""For members, whose page loads scripts of ours: one keeps it up to date, one sends a form once."""
 WITHIN_THE_PAGE = {
     **SECURITY_HEADERS,
     "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"]

@@ -46,6 +46,7 @@ PROJECT_EXAMPLE = {
     "tokenId": "7d6c5b4a39284716a5b4c3d2e1f00918",
     "siteUrl": "https://docs.example.com",
     "maxCostUsdDay": 5.0,
+    "follows": [],
 }
 ORGANIZATION_EXAMPLE = {
     "id": "4f2a9c1e6b7d4e0f8a9b0c1d2e3f4a5b", "name": "Acme", "createdAt": "2026-11-21T09:30:00.000Z"

@@ -79,7 +79,7 @@ class Transcript:
         for call in progress.calls:
             if call.end is not None and call.end.reason in (PLANNED, LOST):
                 continue
-            self._pass_over(self._written.feed(call.raw))
+            self._pass_over(self._written.take_up(call.raw))
             words.append(call.raw)
             if call.end is not None:
                 self.model = call.end.model

@@ -56,7 +56,9 @@ async def test_model_finds_reads_changes_and_checks(http, serving, provider):
 
     prompts = [asked.body["messages"] for asked in provider.asked]
     beginning = [(message["role"], message["content"]) for message in prompts[0]]
-    assert all([(message["role"], message["content"]) for message in one[: len(beginning)]] == beginning for one in prompts)
+    assert all(
+        [(message["role"], message["content"]) for message in one[: len(beginning)]] == beginning for one in prompts
+    )
     assert len({json.dumps(asked.body["tools"]) for asked in provider.asked}) == 1
     assert "Write one idea in a sentence." in json.dumps(beginning)
     words, pattern, read, history, outside, _, check, diff, *_ = (

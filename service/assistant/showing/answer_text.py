@@ -71,6 +71,11 @@ class AnswerText:
         self._is_under_way = self._written.is_over and self._shown.is_over
         return shown
 
+    def take_up(self, raw: str) -> str:
+        """Return what is shown of the words that are on record of an answer, to go on behind them."""
+        self._plain.take_up(raw)
+        return self._guard.feed(self._begun(self._citations.feed(self._written.feed(raw))))
+
     def pause(self) -> str:
         """Return what is known to be text where a call is cut; what the next one writes goes on behind it."""
         raw = self._plain.pause()

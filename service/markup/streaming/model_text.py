@@ -220,6 +220,13 @@ class ModelTextFilter:
             self._run(final=False)
         return self._take()
 
+    def take_up(self, text: str) -> None:
+        """Read text that was let through before, by another process: it is text, also what would be held back now."""
+        self._read(text)
+        self._begin(None)
+        self._has_text = True
+        self._ahead = len(self._buffer)
+
     def finish(self) -> str:
         """What is still held back. Afterwards an answer begins."""
         self._end()

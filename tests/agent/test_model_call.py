@@ -1,14 +1,18 @@
 """One call of the model: what is asked again, what is not, and what is recorded of it."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
+from service.agent.loop.budgets import BudgetExhausted, Budgets
 from service.agent.loop.loop import work
 from service.agent.loop.model_call import ASKED_AGAIN, MAX_ASKED_AGAIN
 from service.agent.loop.window import LEFT_OUT
 from service.domain.errors import Conflict, Forbidden, Invalid, Unavailable
-from service.domain.jobs.decider import ModelReplied
-from service.ports.model import ToolMessage
+from service.domain.jobs.decider import ModelReplied, ReplyLost
+from service.domain.model import Usage
+from service.ports.model import ModelText, ToolMessage
 from tests.agent.journal import Journal, context_of, run_work
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, Says, call, calls
@@ -115,3 +119,26 @@ async def test_a_resumed_job_asks_exactly_what_it_would_have_asked():
         await run_work(resumed, FakeDocsSource(FILES), first)
     await run_work(resumed, FakeDocsSource(FILES), second)
     assert list(map(bare, [*first.requests[:-1], *second.requests])) == list(map(bare, whole.requests))
+
+
+class Endless(FakeModel):
+    """A model whose reply begins and does not end."""
+
+    async def reply(self, request):
+        self.requests.append(request)
+        try:
+            yield ModelText("I think")
+            await asyncio.Event().wait()
+        finally:
+            request.on_usage(Usage(100, 2, 0.01))
+
+
+async def test_minutes_of_a_job_end_a_call_that_does_not_end():
+    model, journal = Endless(), Journal("x")
+    context = context_of(journal, FakeDocsSource({"a.md": "x\n"}), model)
+    context = replace(context, budgets=Budgets(minutes=0.001), seconds=lambda: 0.0)
+    with pytest.raises(BudgetExhausted, match="while the model was still replying"):
+        await work(journal.start(), context)
+    assert len(model.requests) == 1
+    (lost,) = (event for event in journal.events if isinstance(event, ReplyLost))
+    assert (lost.code, lost.usage) == ("budget_exhausted", Usage(100, 2, 0.01))

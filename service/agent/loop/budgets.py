@@ -6,7 +6,9 @@ from service.domain.errors import ServiceError
 
 
 class Budgets(Struct, frozen=True):
-    """Limits for one round of a job. Checked before each call of the model, so the last call may exceed them."""
+    """Limits for one round of a job. Checked before each call of the model, so the last call may exceed them; but for
+    the minutes, at whose end a call is given up.
+    """
 
     steps: int = 100
     """Calls of the model."""

@@ -58,8 +58,10 @@ async def work(state: Running, context: JobContext) -> Running:
         if state.work.finish is None and (step := after_standstill(state, context.now)) is not None:
             state = await context.record(step)
         if state.work.finish is None:
-            _check_budgets(state.work, context.budgets, context.seconds() - started)
-            state = await context.record(await request_reply(state, context, repository, pull_request))
+            spent = context.seconds() - started
+            _check_budgets(state.work, context.budgets, spent)
+            left = context.budgets.minutes * 60 - spent
+            state = await context.record(await request_reply(state, context, repository, pull_request, seconds=left))
             continue
         has_budget = not _used_up(state.work, context.budgets, context.seconds() - started)
         state = await checked(state, workspace, links, context, may_return=has_budget, facts=repository)

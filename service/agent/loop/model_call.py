@@ -8,6 +8,7 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from service.agent.loop import conversation, window
+from service.agent.loop.budgets import BudgetExhausted
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.plain_reply import plain_reply
 from service.agent.loop.rounds import SoFar
@@ -46,14 +47,15 @@ ASKED_AGAIN = "\n\n[The reply broke off; the model is asked again.]\n\n"
 
 
 async def request_reply(
-    state: Running, context: JobContext, repository: str, pull_request: SoFar | None = None
+    state: Running, context: JobContext, repository: str, pull_request: SoFar | None = None, *, seconds: float
 ) -> RecordModelReply:
-    """The model's next reply, to be recorded.
+    """The model's next reply, to be recorded. ``seconds``: for which it is waited.
 
     A prompt that the provider finds too long is asked once more, shortened harder. That is recorded with the reply, so
     that later prompts are as short from the start.
 
     Raises:
+        BudgetExhausted: the reply has not ended in time.
         ServiceError: the model refuses (``model_refused``).
         Invalid: the prompt is too long however it is shortened (``context_window_exceeded``).
         Unavailable, Forbidden, Invalid: as the port raises them.
@@ -65,13 +67,14 @@ async def request_reply(
     if window_tokens is not None and window_tokens < LEAST_WINDOW_TOKENS:
         raise Invalid(_TOO_SMALL.format(window=window_tokens), code=CONTEXT_WINDOW_EXCEEDED)
     sizes: list[int] = []
+    until = context.seconds() + seconds
 
     async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
         request = await asyncio.to_thread(_request, state, context, repository, budget, pull_request)
         size = window.size(request.messages) + window.BYTES_PER_TOKEN * budget.reply_tokens
         if not sizes or size < sizes[-1]:
             sizes.append(size)
-            yield await _whole_reply(context, request)
+            yield await _whole_reply(context, request, until)
 
     budget = context_budget(window_tokens, context.budgets.reply_tokens, shrink_level)
     halvings = 0 if window_tokens is None else MAX_HALVINGS
@@ -111,6 +114,10 @@ _NO_TOOLS = (
     "The agent needs a model with tools: {reason}. Start its server with a parser of tool calls for this model, such as"
     " --enable-auto-tool-choice and --tool-call-parser of vLLM or --jinja of llama.cpp, or use another model."
 )
+_TOO_SLOW = (
+    "The job was stopped: it used up its {minutes:g} minutes while the model was still replying. Give its server more"
+    " computing power, use a faster model, or set max_minutes of [agent] higher."
+)
 _TOO_LONG = (
     "The job's conversation does not fit the model ({reason}), although what can be left out of it was. Give shorter "
     "instructions, or a model with a larger window; if the provider's window is smaller than is known here, set the "
@@ -126,11 +133,11 @@ def _request(
     return ModelRequest(told, descriptions(), max_output_tokens=budget.reply_tokens, before_retry=confirm)
 
 
-async def _whole_reply(context: JobContext, request: ModelRequest) -> tuple[str, ModelEnd]:
+async def _whole_reply(context: JobContext, request: ModelRequest, until: float) -> tuple[str, ModelEnd]:
     """A reply to its end. Before its first chunk the port tries again itself; after that we do, a few times.
 
     Each that was paid and cannot be used is recorded with its cost. Raises ServiceError ``model_replies_lost`` for too
-    many of them.
+    many of them, BudgetExhausted where there is no whole one ``until`` that time of the context's clock.
     """
     asked_again = 0
     while True:
@@ -139,7 +146,16 @@ async def _whole_reply(context: JobContext, request: ModelRequest) -> tuple[str,
         await context.recorder.confirm()  # each time: this process may have been paused in a reply
         try:
             with depending_on("model"):
-                end = await _reply(context.model, replace(request, on_usage=used.append), text, context.on_text)
+                asked = replace(request, on_usage=used.append)
+                async with asyncio.timeout(max(0.0, until - context.seconds())) as limit:
+                    end = await _reply(context.model, asked, text, context.on_text)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            error = BudgetExhausted(_TOO_SLOW.format(minutes=context.budgets.minutes))
+            if used:
+                await _lose(error, used, context)
+            raise error from None
         except ServiceError as error:
             if used or error.code in _UNREADABLE:
                 await _lose(error, used, context)

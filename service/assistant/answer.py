@@ -142,7 +142,7 @@ class _Answering:
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
         addresses, tools = self._finder.addresses, (SEARCH.name, READ_PAGE.name)
-        self._written = AnswerText(self._finder.found.url_of, addresses, addresses.resolve, tools)
+        self._written = AnswerText(self._finder.found.url_of, addresses, addresses.resolve, tools, self._mark)
         self._budget = ContextBudget()
         self._asked = ""
         """As ``Queries.asked``."""

@@ -2,6 +2,7 @@
 """Calls written as text, channels, control tokens and reasoning: no reader sees them, and no pull request has them."""
 
 import json
+import re
 
 import pytest
 
@@ -119,6 +120,38 @@ async def test_reader_sees_the_answer_alone(http, service, provider, kind, versi
     assert answered.text.startswith("Run the installer [")
     assert answered.text.rstrip().endswith(").")
     assert not any(mark in answered.text for mark in ("<", "|", "THINK", "analysis", "Hm", "who are you"))
+
+
+def tags_of(asked):
+    """The names of the prompt's own tags, as a small model copies them."""
+    told = "\n".join(str(message.get("content")) for message in asked.body["messages"])
+    return sorted(set(re.findall(r"<([a-z-]{2,30}[- ][0-9a-f]{8})\b", told)))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_reader_never_sees_the_tags_of_the_prompt(http, service, port, version):
+    def answer(asked):
+        tags = [f'<{tag} number="1" heading="A [b]">It. </{tag}>[{tag}] `<{tag}>` {tag}\n' for tag in tags_of(asked)]
+        return Reply(tuple("".join(["Run the installer [1].\n\n", *tags, "```\n", *tags, "```\n"])))
+
+    async with ScriptedProvider(answer, port=port) as provider:
+        answered = await ASK[version](http, service)
+        tags = tags_of(provider.asked[0])
+    assert len(tags) >= 4, tags
+    assert answered.text.startswith("Run the installer [")
+    assert not any(tag.rpartition("-")[2] in answered.text for tag in tags)
+
+
+async def test_job_never_tells_the_tags_of_the_prompt(http, service, port):
+    def answer(asked):
+        tags = tags_of(asked)
+        assert tags
+        return Reply((f"The rules are: <{tags[0]}> a </{tags[0]}> `<{tags[0]}>`",))
+
+    async with ScriptedProvider(answer, port=port):
+        done = await run_job(http, service)
+    assert done.view["message"].startswith("The rules are:")
+    assert "<data" not in done.view["message"]
 
 
 async def test_pull_request_has_no_control_tokens(http, service, provider):

@@ -1,21 +1,26 @@
 # ruff: noqa: RUF001  (DeepSeek's tokens have that letter)
 """Reasoning, channels, control tokens and calls as text are removed from a model's text, wherever it is cut."""
 
+import itertools
 import json
+from random import Random
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.markup.streaming.model_text import ModelTextFilter
+from service.markup.streaming.model_text import ModelTextFilter, WordFilter
 from service.markup.streaming.written_calls import written_calls
 
 TOOLS = ("search", "read")
 
 
+MARK = "0d0b9a95"
+
+
 def filtered(text, piece=1 << 20, tools=TOOLS):
     """The text for readers, the reasoning, and the calls."""
-    reader = ModelTextFilter(tools)
+    reader = ModelTextFilter(tools, MARK)
     shown = "".join(reader.feed(text[at : at + piece]) for at in range(0, len(text), piece)) + reader.finish()
     return shown, reader.take_thoughts(), reader.take_calls()
 
@@ -145,10 +150,57 @@ def test_a_call_of_any_length_takes_no_more_than_it_needs():
     assert sum(map(len, reader.take_calls())) < 1_100_000
 
 
+PROMPT_TAGS = {
+    f'<passage-{MARK} number="1" heading="Models › cost [of] `x`">It costs.</passage-{MARK}>': "It costs.",
+    f"[question-{MARK}] It costs.": " It costs.",
+    f"It reads `<documentation-{MARK}>`.": "It reads ``.",
+    f"```\n</answer-{MARK}>\nx\n```\n": "```\n\nx\n```\n",
+    f"It costs. <page-{MARK}": "It costs. ",
+    f"<page-{MARK} a < b": " a < b",
+    "<data 3aedc591>\nagent.md\n</data 3aedc591>": "\nagent.md\n",
+    "See [data 3aedc591].": "See .",
+}
+
+
+@pytest.mark.parametrize("text", PROMPT_TAGS)
+def test_tags_of_the_prompt_are_removed_also_in_code(text):
+    for piece in (1, 2, 5, 1 << 20):
+        assert filtered(text, piece)[0] == PROMPT_TAGS[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<pod-7f9c4d5b> and <passage-12345678> are of another prompt.",
+        "[data 20261129] is a day, [data abc] is none.",
+        "Open [the-page](/the-page-7f9c4d5b).",
+        '<data value="12345678">',
+        "<my-element-",
+        "[my-element-1234567",
+    ],
+)
+def test_words_like_tags_of_the_prompt_stay(text):
+    for piece in (1, 2, 5, 1 << 20):
+        assert filtered(text, piece) == (text, "", ())
+
+
+@given(st.lists(st.sampled_from([MARK, f"-{MARK}", "-", "0d", "0d0b9a9", " page", "x"]), max_size=8), st.integers(1, 9))
+def test_word_is_removed_wherever_the_text_is_cut(parts, piece):
+    text = "x".join(parts)
+    words = WordFilter(MARK)
+    shown = "".join(words.feed(text[at : at + piece]) for at in range(0, len(text), piece)) + words.finish()
+    assert shown == text.replace(f"-{MARK}", "").replace(MARK, "")
+
+
 PARTS = st.sampled_from(
     [
         *TOKENS,
         *CALLS.values(),
+        *PROMPT_TAGS,
+        f"<page-{MARK}",
+        f"[page-{MARK[:7]}",
+        ' heading="x',
+        "<data 3aed",
         "`",
         "```\n",
         "<",
@@ -167,9 +219,13 @@ PARTS = st.sampled_from(
 )
 
 
-@given(st.lists(PARTS, max_size=6).map("".join), st.integers(1, 30))
-@example("<think>a`", 1)
-def test_result_does_not_depend_on_where_chunks_are_cut(text, piece):
+@given(st.lists(PARTS, max_size=6).map("".join), st.integers(1, 30), st.randoms(use_true_random=False))
+@example("<think>a`", 1, Random(1))
+def test_result_does_not_depend_on_where_chunks_are_cut(text, piece, random):
     whole = filtered(text)
     assert filtered(text, piece) == whole
+    reader, cuts = ModelTextFilter(TOOLS, MARK), sorted(random.choices(range(len(text) + 1), k=5))
+    pieces = [text[begin:end] for begin, end in itertools.pairwise([0, *cuts, len(text)])]
+    assert "".join(map(reader.feed, pieces)) + reader.finish() == whole[0]
+    assert f"<page-{MARK}" not in whole[0]
     assert "<|im_end|>" not in whole[0] or "`" in text

@@ -4,8 +4,9 @@ Each step sees the whole text in pieces, however they are cut, and what the step
 
 1. Line ends become LF, as CommonMark 0.31 (section 2.1) has all three of them, and NUL becomes U+FFFD (section 2.3):
    nothing behind this need know that a renderer does so.
-2. The model's reasoning, control tokens and calls as text are removed (``model_text``). 3. Citations become links
-(``citations``). 4. Raw HTML and addresses that are not from the material are made harmless (``markup``).
+2. The model's reasoning, control tokens, calls as text and the prompt's own tags are removed (``model_text``).
+3. Citations become links (``citations``). 4. Raw HTML and addresses that are not from the material are made harmless
+(``markup``).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +15,7 @@ from service.assistant.showing.citations import CitationFilter
 from service.assistant.showing.markup import MarkupGuard
 from service.markup.streaming.lines import CODE_INDENT
 from service.markup.streaming.links import Resolve
-from service.markup.streaming.model_text import ModelTextFilter
+from service.markup.streaming.model_text import ModelTextFilter, WordFilter
 
 _BLANKS = " \t\n\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\ufeff"
 
@@ -28,10 +29,12 @@ class AnswerText:
         is_allowed_url: Callable[[str], bool],
         resolve: Resolve | None = None,
         tools: Collection[str] = (),
+        mark: str = "",
     ) -> None:
-        """The first three as ``CitationFilter`` and ``MarkupGuard`` take them, ``tools`` as ``ModelTextFilter``."""
+        """The first three as ``CitationFilter`` and ``MarkupGuard`` take them, the others as ``ModelTextFilter``."""
         self._is_behind_cr = False
-        self._plain = ModelTextFilter(tools)
+        self._plain = ModelTextFilter(tools, mark)
+        self._unmarked = WordFilter(mark)
         self._raw: list[str] = []
         self._citations = CitationFilter(url_of)
         self._guard = MarkupGuard(is_allowed_url, resolve)
@@ -62,7 +65,7 @@ class AnswerText:
             text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair cannot be stored or sent
         if self._is_behind_cr or "\r" in text or "\0" in text:
             text = self._plain_ends(text)
-        text = self._plain.feed(text)
+        text = self._unmarked.feed(self._plain.feed(text))
         if text:
             self._raw.append(text)
         if self._is_under_way:
@@ -78,13 +81,13 @@ class AnswerText:
 
     def pause(self) -> str:
         """Return what is known to be text where a call is cut; what the next one writes goes on behind it."""
-        raw = self._plain.pause()
+        raw = self._unmarked.feed(self._plain.pause()) + self._unmarked.finish()
         self._raw.append(raw)
         return self._guard.feed(self._begun(self._citations.feed(self._written.feed(raw))))
 
     def finish(self) -> str:
         """What is still held back, at the end of a call. What the next call writes begins a paragraph."""
-        raw = self._plain.finish()
+        raw = self._unmarked.feed(self._plain.finish()) + self._unmarked.finish()
         self._raw.append(raw)
         text = self._citations.feed(self._written.feed(raw))
         shown = self._guard.feed(self._begun(text + self._citations.finish())) + self._guard.finish()

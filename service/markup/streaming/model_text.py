@@ -11,12 +11,14 @@ were written as text (``written_calls`` reads them).
 | a call | ``<tool_call>``, ``<function=…>``, ``<invoke name=…>``, ``[TOOL_CALLS]``, ``<|python_tag|>``, DeepSeek's |
 | the end of the reply | ``<|im_end|>``, ``<|eot_id|>``, ``</s>``, ``<end_of_turn>``; another turn's beginning |
 | any other control token | ``<|word|>`` |
+| a tag of our own prompts | ``<passage-MARK …>``, ``[question-MARK]``, ``<data 1a2b3c4d>`` |
 
 - A mark counts wherever it is outside of code, tags in upper or lower case; blanks may be before the ``>`` of
   reasoning. Without an end it goes on to the end of the call. Tags of reasoning nest. An end without a beginning is
   removed on its own. Text behind the end of the reply is left out.
 - In code of the answer a mark is text: in a fenced block, and in a code span that ends on its line. In what is thought,
-  only a span is code: a block in it that was never closed must not hide its end.
+  only a span is code: a block in it that was never closed must not hide its end. Tags of our own prompts are no text
+  anywhere: no author knows their ending.
 - A call is nothing but a JSON document with the name of a tool, if the whole text is one.
 
 What is held back: a mark that has begun, a run of backticks, what follows a mark behind an open backtick, to the end
@@ -36,15 +38,22 @@ MAX_HEADER = 200
 """Characters between the beginning of a turn or a channel and its text."""
 MAX_HELD = 50_000
 """Characters of a text that may be a call, before it is text after all."""
+MAX_NAME = 53
+"""Characters of the name of a tag of our prompts, with its ending."""
+MAX_ATTRIBUTES = 700
+"""Characters behind the name of a tag of our prompts."""
 MAX_CALL = 1_000_000
 """Characters of a call that are kept."""
 
 _SPECIAL = re.compile(r"[`~<\[◁]")
 _THINK = r"think(?:ing)?|reasoning|thought|reflection|seed:think"
 _ROLES = r"user|assistant|system|tool|model|developer|observation|human"
+_ANGLED = r"</?(?:[a-z][a-z-]{0,40}-|data[ ])[0-9a-f]{8}"
+_BRACKETED = r"\[/?(?:[a-z][a-z-]{0,40}-|data[ ](?=\d{0,7}[a-f]))[0-9a-f]{8}"
 _MARK = re.compile(
     rf"""
-    (?P<think>
+    (?P<ours>{_ANGLED}(?!\w)(?:[^<>\n]{{0,{MAX_ATTRIBUTES}}}>)?|{_BRACKETED}(?!\w)\]?)
+    |(?P<think>
         </?(?:{_THINK})[ \t]{{0,8}}>|\[/?THINK\]|◁/?think▷|<\|(?:begin|end)_of_thought\|>
         |<\|(?:START|END)_THINKING\|>
     )
@@ -70,10 +79,12 @@ _MARK = re.compile(
 _BEGUN = re.compile(
     rf"""<[^\s<>`\[]{{0,63}}\Z|</?(?:{_THINK})[ \t]{{0,8}}\Z
     |<invoke(?:\ (?:n(?:a(?:m(?:e(?:=(?:"[^"<>\s]{{0,64}}"?)?)?)?)?)?)?)?\Z
-    |\[/?[A-Z_]{{0,12}}\Z|◁/?[a-z]{{0,5}}\Z""",
+    |\[/?[a-z_-]{{0,42}}\Z|[<\[]/?(?:[a-z][a-z-]{{0,40}}-|data[ ])[0-9a-f]{{0,8}}\Z|◁/?[a-z]{{0,5}}\Z""",
     re.IGNORECASE | re.VERBOSE,
 )
 """A mark that has begun."""
+_OURS_BEGUN = re.compile(rf"{_ANGLED}(?:[^\w<>\n][^<>\n]{{0,{MAX_ATTRIBUTES}}})?\Z|{_BRACKETED}\Z", re.IGNORECASE)
+"""A tag of our prompts whose end is still to come."""
 _HEADER_END = re.compile(r"<\|(?:message|end_header_id)\|>|\n")
 _OTHERS = re.compile(r"\s*(?:user|system|tool|developer|observation|human)\b", re.IGNORECASE)
 _ASSISTANT = re.compile(r"\s*+(?:(?:assistant|model)\s*+)?", re.IGNORECASE)
@@ -88,7 +99,7 @@ _LOST_CHANNELS = tuple(f"{role}{name}" for role in ("", "assistant") for name in
 """Beginnings of a reply whose channels have lost their tokens; a capital letter is behind them."""
 _LOST_END = "assistantfinal"
 _ENDS_CHANNEL = ("close", "start", "channel", "end")
-_BRACKET = re.compile(r"\[(?:/?[A-Z]|/?\Z)")
+_BRACKET = re.compile(r"\[/?(?:[A-Za-z]|\Z)")
 """A mark in brackets may begin here; a citation does not."""
 _ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<\uff5cend▁of▁sentence\uff5c>")
 """Ends of the reply, also within a call."""
@@ -119,9 +130,12 @@ def _closing_of(mark: str) -> tuple[str, ...]:
 class ModelTextFilter:
     """Feed it the model's text, line ends as LF, then ``finish``; what they return belongs to the answer."""
 
-    def __init__(self, tools: Collection[str] = ()) -> None:
-        """``tools``: the names in a text that is nothing but a call; without any, there is none."""
+    def __init__(self, tools: Collection[str] = (), mark: str = "") -> None:
+        """``tools``: the names in a text that is nothing but a call; without any, there is none. ``mark``: the ending
+        of the names of the prompt's tags, eight hexadecimal digits.
+        """
         self._tools = tools
+        self._prompt_mark = mark
         self._buffer = ""
         self._unread: list[str] = []
         """Text without a mark, which was let through: where there is code in it matters only once a mark comes."""
@@ -340,6 +354,8 @@ class ModelTextFilter:
                 return False
             self._pass(1)
             return True
+        if found["ours"]:
+            return self._ours(found, final)
         if self._lexer.fence and not self._depth:
             self._pass(found.end())
             return True
@@ -352,6 +368,18 @@ class ModelTextFilter:
                 return True
             self._lexer.ticks = 0
         self._take_mark(found)
+        return True
+
+    def _ours(self, found: re.Match[str], final: bool) -> bool:
+        """At what may be a tag of our prompts."""
+        name = found[0][:MAX_NAME].lower()
+        is_ours = name.lstrip("<[/").startswith("data ") or (self._prompt_mark and f"-{self._prompt_mark}" in name)
+        if not is_ours:
+            self._pass(1)
+            return True
+        if not final and _OURS_BEGUN.match(self._buffer):
+            return False
+        self._buffer = self._buffer[found.end() :]
         return True
 
     def _take_mark(self, found: re.Match[str]) -> None:
@@ -469,6 +497,35 @@ class ModelTextFilter:
         elif self._depth and self._has_thought:
             self._thoughts.append("\n\n")
         self._has_thought |= self._depth > 0
+
+
+class WordFilter:
+    """Remove a word that no reader may see, with the hyphen before it, wherever it stands, while the text flows."""
+
+    def __init__(self, word: str) -> None:
+        """``word``: empty for none."""
+        self._word = word
+        self._beginnings = tuple((f"-{word}"[:end]) for end in range(len(word), 0, -1)) if word else ()
+        self._beginnings += tuple(word[:end] for end in range(len(word) - 1, 0, -1))
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """Return what of the text is known not to be a part of the word; up to its length is held back."""
+        if not self._word:
+            return text
+        if self._held:
+            text, self._held = self._held + text, ""
+        if self._word in text:
+            text = text.replace(f"-{self._word}", "").replace(self._word, "")
+        if text.endswith(self._beginnings):
+            self._held = max((each for each in self._beginnings if text.endswith(each)), key=len)
+            text = text[: -len(self._held)]
+        return text
+
+    def finish(self) -> str:
+        """Return what is still held back."""
+        held, self._held = self._held, ""
+        return held
 
 
 def plain(text: str) -> str:

@@ -127,6 +127,16 @@ class ReviewHostContract:
         _, ours = (await code_host.list_comments(source, number)).comments
         assert (ours.source.thread, ours.source.path) == (asked.source.thread, "guide/a.md")
 
+    async def test_comment_has_those_above_it_in_its_thread(self, code_host, source, people, number):
+        await people.say_on_line(number, "A typo.", path="guide/a.md", line=3)
+        (first,) = (await code_host.list_comments(source, number)).comments
+        await code_host.post_answer(source, number, replace(ANSWER, thread=first.source.thread))
+        first, answer = sorted(
+            (await code_host.list_comments(source, number)).comments, key=lambda one: len(one.source.before)
+        )
+        assert (first.text, first.source.before, first.source.side) == ("A typo.", (), "new")
+        assert [(one.author, one.text) for one in answer.source.before] == [("ada", "A typo.")]
+
     async def test_another_answer_is_another_comment(self, code_host, source, people, number):
         await people.say(number, "Please shorten it.")
         for marker in ("one", "another"):

@@ -41,7 +41,9 @@ async def test_comment_goes_to_the_job_once_and_is_shown_to_members(editor, view
     page = await text_of(viewer, link)
     assert "1 comment" in page
     assert "retry.md:3" in page
-    assert "the job has answered" in page
+    said = page[page.index("Kites are told") :]
+    assert "Docsmith, " in said
+    assert "in commit <code>" in said
     assert "1 comment" not in await text_of(nobody, link)
     await post(editor, f"{link}/comment", 400, text="")
     await post(editor, f"{link}/close")

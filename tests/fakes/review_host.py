@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime
 
+from service.adapters.code_hosts.comments import with_threads
 from service.domain.jobs.comments import CommentSource
 from service.ports.docs_source import Source
 from service.ports.review_host import OURS, Comment, Comments, NewAnswer, text_of
@@ -24,7 +25,7 @@ class FakeReviewHost(FakeCodeHost):
             raise self.errors.pop(0)
         self.looked.set()
         later = self.people.of(number, since=since.isoformat() if since else "")
-        listed = [_comment(one) for one in self.people.of(number) if one in later or one.path]
+        listed = with_threads([_comment(one) for one in self.people.of(number) if one in later or one.path])
         return Comments(sorted(listed, key=lambda comment: comment.updated_at))
 
     async def may_write(self, source: Source, account: str) -> bool:

@@ -17,6 +17,7 @@ from service.adapters.code_hosts.protocol import (
     later,
 )
 from service.domain.errors import NotFound, ServiceError
+from service.domain.jobs.comments import Said, said_before
 from service.ports.review_host import (
     MAX_COMMENT_CHARACTERS,
     MAX_DIFF_CHARACTERS,
@@ -154,6 +155,18 @@ def end_of_diff(diff: str) -> str:
     if len(diff) <= MAX_DIFF_CHARACTERS:
         return diff
     return "…" + diff[-MAX_DIFF_CHARACTERS:].partition("\n")[2]
+
+
+def with_threads(comments: Sequence[Comment]) -> list[Comment]:
+    """Return comments, which stand as they were written, each with those above it in its thread."""
+    threads: dict[str, list[Said]] = {}
+    found = []
+    for comment in comments:
+        said = threads.setdefault(comment.source.thread, []) if comment.source.thread else []
+        found.append(replace(comment, source=replace(comment.source, before=said_before(said))) if said else comment)
+        text = "\n".join(line for line in comment.text.splitlines() if not line.startswith(OURS))
+        said.append(Said(comment.source.author, text.strip()))
+    return found
 
 
 def by_time(comments: Sequence[Comment]) -> list[Comment]:

@@ -21,6 +21,7 @@ from service.adapters.code_hosts.comments import (
     is_wanted,
     shortened,
     since_parameter,
+    with_threads,
 )
 from service.adapters.code_hosts.protocol import ApiCalls, Steps, checked_url, no_pull_request
 from service.domain.errors import Forbidden, Invalid, NotFound
@@ -100,9 +101,11 @@ class GiteaComments:
         written = [one for one in reviews if one.state != "PENDING"]
         found += [comment for one in written if (comment := _summary(one)) is not None]
         found = [comment for comment in found if is_wanted(comment.updated_at, since)]
+        on_lines: list[Comment] = []
         for one in [one for one in written if one.comments_count][-MAX_REVIEWS:]:
             answer = yield self._calls.get(f"{pull}/reviews/{one.id}/comments")
-            found += [_on_line(comment) for comment in self._calls.read(answer, list[_ReviewComment])]
+            on_lines += [_on_line(comment) for comment in self._calls.read(answer, list[_ReviewComment])]
+        found += with_threads(on_lines)
         return Comments(by_time(found))
 
     def may_write(self, account: str) -> Steps[bool]:
@@ -170,5 +173,6 @@ def _on_line(one: _ReviewComment) -> Comment:
         first_line=line,
         last_line=line,
         diff=end_of_diff(one.diff_hunk),
+        side="old" if one.original_position and not one.position else "new",
     )
     return _comment(source, one.user, one.body, one.updated_at)

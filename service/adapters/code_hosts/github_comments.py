@@ -22,6 +22,7 @@ from service.adapters.code_hosts.comments import (
     is_wanted,
     shortened,
     since_parameter,
+    with_threads,
 )
 from service.adapters.code_hosts.protocol import ApiCalls, Steps, checked_url, no_pull_request
 from service.domain.jobs.comments import CommentSource
@@ -57,6 +58,7 @@ class _ReviewComment(Struct, frozen=True):
     start_line: int | None = None
     original_line: int | None = None
     original_start_line: int | None = None
+    side: str | None = None
 
 
 class _Review(Struct, frozen=True):
@@ -95,7 +97,7 @@ class GitHubComments:
         summed_up = yield from reviews.read(f"{pull}/reviews{page}", list[_Review], has_no_next_link)
         if conversation.is_unchanged and lines.is_unchanged and reviews.is_unchanged:
             return None
-        found = [*map(_conversation, said), *map(_on_line, on_lines)]
+        found = [*map(_conversation, said), *with_threads([_on_line(one) for one in on_lines])]
         summaries = (_summary(one) for one in summed_up)
         found += [one for one in summaries if one is not None and is_wanted(one.updated_at, since)]
         return Comments(by_time(found), "\n".join((conversation.tag, lines.tag, reviews.tag)))
@@ -138,6 +140,7 @@ def _on_line(one: _ReviewComment) -> Comment:
         first_line=(one.start_line if one.line else one.original_start_line) or last,
         last_line=last,
         diff=end_of_diff(one.diff_hunk),
+        side="gone" if one.line is None else "old" if one.side == "LEFT" else "new",
     )
     return _comment(source, one.user, one.body, one.updated_at)
 

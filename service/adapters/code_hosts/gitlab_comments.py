@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from service.adapters.code_hosts.comments import PAGE, Pages, by_time, is_wanted, shortened
+from service.adapters.code_hosts.comments import PAGE, Pages, by_time, is_wanted, shortened, with_threads
 from service.adapters.code_hosts.protocol import ApiAnswer, ApiCalls, Steps, checked_url, no_pull_request
 from service.domain.jobs.comments import CommentSource
 from service.ports.review_host import Comment, Comments
@@ -81,12 +81,13 @@ class GitLabComments:
         discussions = yield from pages.read(url, list[_Discussion], _is_last)
         if pages.is_unchanged:
             return None
-        found = [
+        every = [
             _comment(discussion, note, self._address(number, note.id))
             for discussion in discussions
             for note in discussion.notes
-            if not note.system and is_wanted(note.updated_at, since)
+            if not note.system
         ]
+        found = [comment for comment in with_threads(every) if is_wanted(comment.updated_at, since)]
         return Comments(by_time(found), pages.tag)
 
     def may_write(self, account: str) -> Steps[bool]:
@@ -129,5 +130,6 @@ def _comment(discussion: _Discussion, note: _Note, url: str) -> Comment:
         path=position.new_path or position.old_path or "",
         first_line=lines.start.new_line or lines.start.old_line or last,
         last_line=last,
+        side="old" if position.new_line is None and position.old_line is not None else "new",
     )
     return Comment(source, shortened(note.body), note.updated_at, str(note.author.id))

@@ -103,7 +103,7 @@ def messages(
         most = rounds.BYTES_BEFORE_THE_WORK - window.size(told) - _tools_bytes() - len(pull_request.summary)
         told.append(rounds.so_far_message(pull_request, most if prompt_bytes is None else min(most, prompt_bytes // 6)))
     room = None if prompt_bytes is None else max(window.LEAST_ROOM, prompt_bytes - window.size(told) - _tools_bytes())
-    told += window.told(steps[begin:], room)
+    told += window.told(steps[begin:], room, pull_request.versions if pull_request is not None else None)
     if isinstance(told[-1], AssistantMessage):
         told.append(UserMessage(prompt("nudge"), "nudge"))
     return tuple(told)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from service.agent.loop.comments import comment_message
+from service.agent.loop.comments import Versions, comment_message
 from service.agent.loop.rounds import questions
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import WRITING
@@ -66,26 +66,29 @@ def prompt_bytes(budget: ContextBudget) -> int | None:
     return (tokens * BYTES_PER_TOKEN) >> budget.shrink_level
 
 
-def told(steps: Sequence[TranscriptStep], room: int | None) -> list[ModelMessage]:
+def told(steps: Sequence[TranscriptStep], room: int | None, versions: Versions | None = None) -> list[ModelMessage]:
     """The steps as messages; in full for None, else of at most about ``room`` bytes.
 
-    What people said meanwhile is instructions: neither shortened nor left out.
+    What people said meanwhile is instructions: neither shortened nor left out. ``versions``: the texts of the pull
+    request's files, for comments on their lines.
     """
-    answered = list(questions(steps))
+    known = versions or {}
+    whole = [in_full(step, None, asked, known) for step, asked in zip(steps, questions(steps), strict=True)]
     if room is None:
-        return [message for step, asked in zip(steps, answered, strict=True) for message in in_full(step, None, asked)]
-    said = [size(in_full(step, None)) if isinstance(step, MessageAdded) else 0 for step in steps]
+        return [message for messages in whole for message in messages]
+    is_said = [isinstance(step, MessageAdded) for step in steps]
+    said = [size(messages) if one else 0 for messages, one in zip(whole, is_said, strict=True)]
     room = max(LEAST_ROOM, room - sum(said))
     most = max(2_000, room // 3)
-    full = [in_full(step, most, asked) for step, asked in zip(steps, answered, strict=True)]
-    short = [in_short(step, asked) for step, asked in zip(steps, answered, strict=True)]
+    full = [in_full(s, most) if isinstance(s, ToolReturned) else m for s, m in zip(steps, whole, strict=True)]
+    short = [in_short(step, messages) for step, messages in zip(steps, whole, strict=True)]
     sizes_in_full = [size(m) - more for m, more in zip(full, said, strict=True)]
     sizes_in_short = [size(m) - more for m, more in zip(short, said, strict=True)]
     left_out, shortened = _cuts(steps, sizes_in_full, sizes_in_short, room)
     messages: list[ModelMessage] = []
     if left_out:
         messages.append(UserMessage(_note(steps[:left_out]), "note"))
-        messages += [m for step in steps[:left_out] if isinstance(step, MessageAdded) for m in in_full(step, None)]
+        messages += [message for at in range(left_out) if is_said[at] for message in whole[at]]
     for index in range(left_out, len(steps)):
         messages += short[index] if index < shortened else full[index]
     return messages
@@ -132,7 +135,9 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def in_full(step: TranscriptStep, most: int | None, asked: str = "") -> list[ModelMessage]:
+def in_full(
+    step: TranscriptStep, most: int | None, asked: str = "", versions: Versions | None = None
+) -> list[ModelMessage]:
     """``most``: the characters of one tool's result; what is more is cut, with a note. ``asked``: the question that a
     step begins the answer to.
     """
@@ -144,7 +149,7 @@ def in_full(step: TranscriptStep, most: int | None, asked: str = "") -> list[Mod
         case ChecksReported(problems=problems):
             return [UserMessage(prompt("checks", problems=shown_problems(problems)), "checks")]
         case MessageAdded(comment=comment, text=text):
-            return [UserMessage(text) if comment is None else comment_message(comment, text)]
+            return [UserMessage(text) if comment is None else comment_message(comment, text, versions or {})]
         case ModelReminded(reason=reason):
             return [UserMessage(prompt(f"reminder-{reason}"), "nudge")]
         case JobReopened() if asked:
@@ -174,7 +179,8 @@ def _result(step: ToolReturned, most: int | None) -> ToolMessage:
     return ToolMessage(step.call_id, step.name, cut(step.result, most), step.is_error)
 
 
-def in_short(step: TranscriptStep, asked: str = "") -> list[ModelMessage]:
+def in_short(step: TranscriptStep, whole: list[ModelMessage]) -> list[ModelMessage]:
+    """``whole``: its messages in full, which some steps keep."""
     match step:
         case ModelReplied(text=text, tool_calls=calls, memory=memory):
             shown = bounded(text, _SHORT_TEXT)
@@ -191,7 +197,7 @@ def in_short(step: TranscriptStep, asked: str = "") -> list[ModelMessage]:
             MessageAdded() | ModelReminded() | JobReopened() | RoundStarted()
             | BaseMerged() | WorkRebased() | BaseNotMerged()
         ):  # fmt: skip
-            return in_full(step, None, asked)
+            return whole
 
 
 _FENCE = re.compile(r"<data ([0-9a-f]{8})>\n")

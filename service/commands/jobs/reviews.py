@@ -9,9 +9,10 @@ from eventstore import EventStore, Metadata, SubjectErased, Views, execute, load
 from service.commands.idempotency import record_once
 from service.domain.access.idempotency import ClaimRequest, fingerprint_of
 from service.domain.errors import NotFound
-from service.domain.jobs.comments import CommentSource
+from service.domain.jobs.comments import CommentSource, Said, said_before
 from service.domain.jobs.decider import Absent, AddMessage, ReceiveComment, RecordAnswer
 from service.ports.review_host import Comment
+from service.queries.jobs.job_transcript import comments_of
 from service.queries.jobs.jobs import jobs_of_pull_request
 from service.runtime.system import new_id, now
 from service.streams import JOBS
@@ -52,9 +53,16 @@ async def comment_on_page(
     store: EventStore, views: Views, project_id: str, comment: CommentSource, text: str, metadata: Metadata
 ) -> None:
     """Send a comment from the page of a pull request to its newest job that was not erased; a known one does nothing.
+    Comments on the same line, and their answers, are its thread.
 
     Raises NotFound without such a job, Invalid, Conflict (``too_many_messages``).
     """
+    if comment.last_line is not None:
+        place, said = (comment.path, comment.last_line), list[Said]()
+        for one in await comments_of(store, views, project_id, comment.number):
+            if (one.comment.path, one.comment.last_line) == place and one.comment.id != comment.id:
+                said += [Said(one.comment.author, one.text), *([Said("Docsmith", one.answer)] if one.answer else [])]
+        comment = replace(comment, before=said_before(said))
     key = f"\ncomment {comment.number} {comment.id}"
     for job_id in reversed(await jobs_of_pull_request(views, project_id, comment.number)):
         claim = ClaimRequest(project_id, job_id, fingerprint_of(key, b""), now())

@@ -5,6 +5,7 @@ known mentions it no more newly.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -14,12 +15,21 @@ from msgspec.structs import replace
 IgnoringReason = Literal["no_write_access", "too_many_comments", "too_many_messages"]
 
 HOUR = timedelta(hours=1)
+MAX_BEFORE, MAX_SAID = 10, 1_000
+"""Comments of a thread that are kept with the next one, and characters of each."""
 MAX_IGNORED = 200
 """Ignored comments of a job that are recorded: anyone may write on a public pull request."""
 _MENTION = re.compile(r"(?<![\w`/.@])@([A-Za-z0-9][\w-]*(?:/[\w.-]+)?)")
 
 
-class CommentSource(Struct, frozen=True):
+class Said(Struct, frozen=True):
+    """The words of an earlier comment of a thread."""
+
+    author: str
+    text: str
+
+
+class CommentSource(Struct, frozen=True, omit_defaults=True):
     """A comment on a pull request, without its text."""
 
     id: str
@@ -39,6 +49,12 @@ class CommentSource(Struct, frozen=True):
     """The end of the changes that the code host shows above it."""
     number: int = 0
     """The number of the pull request."""
+    side: Literal["new", "old", "gone"] = "new"
+    """Whether its lines are counted in the file as the branch has it, as it was before the pull request, or as it was
+    in an earlier state of the branch.
+    """
+    before: tuple[Said, ...] = ()
+    """The comments above it in its thread, the oldest first; the newest of many, and the beginning of long ones."""
 
 
 class Unanswered(Struct, frozen=True):
@@ -93,6 +109,14 @@ class Review(Struct, frozen=True):
         """Return whether an author was not warned within the last hour."""
         warned = self.warned.get(author)
         return warned is None or warned <= now - HOUR
+
+
+def said_before(said: Sequence[Said]) -> tuple[Said, ...]:
+    """Return what is kept of the comments above one."""
+    return tuple(
+        Said(one.author, one.text if len(one.text) <= MAX_SAID else f"{one.text[:MAX_SAID]} …")
+        for one in said[-MAX_BEFORE:]
+    )
 
 
 def without_mentions(text: str) -> str:

@@ -5,17 +5,27 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 import msgspec
+from msgspec.structs import replace
 
 from eventstore import EventStore, RecordedEvent, Views
-from service.domain.jobs.decider import JobCompleted, JobFailed, MessageAdded, Todo
+from service.domain.jobs.decider import (
+    BranchPushed,
+    JobCompleted,
+    JobEvent,
+    JobFailed,
+    JobReopened,
+    MessageAdded,
+    RoundStarted,
+    Todo,
+)
 from service.queries.jobs.jobs import jobs_of_pull_request
 from service.streams import JOBS, decoded
 from service.views.jobs.job_transcript import PageComment, Transcript, TranscriptEntry, TranscriptReader
 
 MAX_EVENTS = 1_000
 """Events of one page; two thirds or so of them are steps."""
-_COMMENTED = JOBS.codec.tags_of(MessageAdded)
 _ENDS = JOBS.codec.tags_of(JobCompleted, JobFailed)
+_COMMENTED = _ENDS | JOBS.codec.tags_of(MessageAdded, BranchPushed, JobReopened, RoundStarted)
 
 
 async def read_transcript(store: EventStore, job_id: str, *, before: int | None = None) -> Transcript:
@@ -62,11 +72,27 @@ async def comments_of(store: EventStore, views: Views, project_id: str, number: 
     """Return the comments on a pull request that its jobs know, the oldest first."""
     found: list[PageComment] = []
     for job_id in await jobs_of_pull_request(views, project_id, number):
-        recorded = [one async for one in store.iterate_stream(JOBS.stream(job_id)) if one.type in _COMMENTED | _ENDS]
-        last_end = max((one.position for one in recorded if one.type in _ENDS), default=0)
-        for one in recorded:
-            for _, event in decoded(JOBS, [one]):
-                if isinstance(event, MessageAdded) and event.comment is not None and event.comment.number == number:
-                    is_answered = one.position < last_end
-                    found.append(PageComment(event.comment, event.text, event.added_at, is_answered))
+        stream = store.iterate_stream(JOBS.stream(job_id))
+        recorded = [event async for one in stream if one.type in _COMMENTED for _, event in decoded(JOBS, [one])]
+        for at, event in enumerate(recorded):
+            if isinstance(event, MessageAdded) and event.comment is not None and event.comment.number == number:
+                found.append(_answered(PageComment(event.comment, event.text, event.added_at), recorded[at + 1 :]))
     return found
+
+
+def _answered(comment: PageComment, later: Sequence[JobEvent]) -> PageComment:
+    """Return a comment with the words of the first round after it that was completed, else of one that failed."""
+    commit, failed = "", comment
+    for event in later:
+        match event:
+            case JobReopened() | RoundStarted():
+                commit = ""
+            case BranchPushed():
+                commit = event.commit
+            case JobCompleted(message=message, completed_at=at):
+                return replace(comment, answer=message.strip() or "Done.", commit=commit, answered_at=at)
+            case JobFailed(message=message, failed_at=at):
+                failed = replace(comment, answer=message, has_failed=True, answered_at=at)
+            case _:
+                pass
+    return failed

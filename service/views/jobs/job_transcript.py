@@ -50,8 +50,13 @@ class PageComment(Struct, frozen=True):
     comment: CommentSource
     text: str
     added_at: datetime
-    is_answered: bool
-    """The job has ended since."""
+    answer: str = ""
+    """The closing words of the round that it led to; empty until the job has ended."""
+    has_failed: bool = False
+    """The answer is why the round failed."""
+    commit: str = ""
+    """The commit of that round; empty for none."""
+    answered_at: datetime | None = None
 
 
 class TranscriptReader(StepReader):

@@ -10,7 +10,7 @@ sort of thing a name is, which stand beside it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -21,8 +21,10 @@ from service.domain.texts.unicode_forms import normalized
 
 MAX_TERM, MAX_NAMES = 100, 6
 """Characters of a heading or a question that may be a term, with the words around it; names of one heading."""
-MAX_KEPT = 20_000
-"""Headings whose names are kept: those of a site are read again with each version and language of it."""
+MAX_KEPT, MAX_KEPT_ASKED = 20_000, 256
+"""Headings whose names are kept: those of a site are read again with each version and language of it. Questions: one is
+compared with each section of its term.
+"""
 SAME, SAME_LETTERS, SAME_KEY = 0, 1, 2
 """How near two spellings are: the same, but for capitals, but for signs too."""
 
@@ -65,11 +67,18 @@ def _kinds() -> frozenset[str]:
 
 
 @cache
-def _frames() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words before a term, and those behind it, the longest first."""
+def _frames() -> tuple[Mapping[int, Set[str]], Mapping[int, Set[str]]]:
+    """Return the words before a term, and those behind it, by their length, the longest first."""
     lists = _lists()
-    before, behind = ({words for each in one.values() for words in each} for one in (lists.before, lists.behind))
-    return tuple(sorted(before, key=len, reverse=True)), tuple(sorted(behind, key=len, reverse=True))
+    return _by_length(lists.before), _by_length(lists.behind)
+
+
+def _by_length(lists: Mapping[str, tuple[str, ...]]) -> Mapping[int, Set[str]]:
+    all_words = {words for each in lists.values() for words in each}
+    return {
+        length: {words for words in all_words if len(words) == length}
+        for length in sorted(set(map(len, all_words)), reverse=True)
+    }
 
 
 def term_key(name: str) -> str:
@@ -138,17 +147,20 @@ def names_asked(question: str) -> tuple[str, ...]:
     """Return the names that a question may be about, each once: the question itself, as it is typed into a search
     field, and the term in "What does … do?"; none for a longer one.
     """
-    text = _USE.sub(r"\1", " ".join(question[: 2 * MAX_TERM].split()))
+    return _names_asked(" ".join(question[: 2 * MAX_TERM].split()))
+
+
+@lru_cache(MAX_KEPT_ASKED)
+def _names_asked(question: str) -> tuple[str, ...]:
+    text = _USE.sub(r"\1", question)
     if not text or len(text) > MAX_TERM:
         return ()
     found = [*names_in(text)]
     before, behind = _frames()
     asked = text.rstrip(_ASKING) if text[-1:] in _ASKING else text
     term = asked.lstrip("¿¡")
-    start = next((words for words in before if _begins(term, words)), "")
-    term = term[len(start) :].strip()
-    end = next((words for words in behind if _ends(term, words)), "")
-    term = term[: len(term) - len(end)].strip()
+    term = term[_beginning(term, before) :].strip()
+    term = term[: len(term) - _ending(term, behind)].strip()
     if term and term != text:
         found += names_in(term)
         found += names_in(_without_articles(term))
@@ -180,15 +192,21 @@ def mention(name: str, text: str, folded: str) -> int | None:
     return SAME_KEY if key != name.casefold().strip("-") and key in _SIGNS.sub("", folded) else None
 
 
-def _begins(text: str, words: str) -> bool:
-    """Return whether a text begins with words and goes on; scripts without blanks have none there."""
-    after = text[len(words) : len(words) + 1]
-    return text[: len(words)].casefold() == words and (after == " " or not words[-1].isalpha() or words[-1] > _LATIN)
+def _beginning(text: str, by_length: Mapping[int, Set[str]]) -> int:
+    """Return the length of the words that a text begins with, and goes on; scripts without blanks have none there."""
+    for length, words in by_length.items():
+        begun, after = text[:length].casefold(), text[length : length + 1]
+        if begun in words and (after == " " or not begun[-1].isalpha() or begun[-1] > _LATIN):
+            return length
+    return 0
 
 
-def _ends(text: str, words: str) -> bool:
-    before = text[-len(words) - 1 : -len(words)]
-    return text[-len(words) :].casefold() == words and (before == " " or (before != "" and words[0] > _LATIN))
+def _ending(text: str, by_length: Mapping[int, Set[str]]) -> int:
+    for length, words in by_length.items():
+        end, before = text[-length:].casefold(), text[-length - 1 : -length]
+        if end in words and (before == " " or (before != "" and end[0] > _LATIN)):
+            return length
+    return 0
 
 
 def _without_articles(text: str) -> str:

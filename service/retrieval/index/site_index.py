@@ -72,6 +72,8 @@ MAX_OF_A_TERM = 100
 """Sections of one term that are compared: more have a heading such as "Examples", which is hardly asked for."""
 TITLED_PAGES = 20
 """The pages whose titles are compared with a question."""
+EMPTY_SIZE = len(zlib.compress(b""))
+"""Bytes of a section that has no text."""
 NEAR_READ = 10
 """Pages and sections that are read for a word near to one that the site does not have."""
 
@@ -260,15 +262,22 @@ class SiteIndex:
 
     def _of_terms(self, sections: Sequence[int], query: str) -> list[TermSection]:
         """Return those of the sections that are about the term that a query is or asks for."""
-        rows, entries, code = self._rows(sections), self._entries(sections), self._with_code_as_heading(sections)
-        pages = self._pages(list({id_ >> PAGE_SHIFT for id_ in sections}))
+        first = [id_ for id_ in sections if id_ & ((1 << PAGE_SHIFT) - 1) == 0]
+        titles = self._pages([id_ >> PAGE_SHIFT for id_ in first]) if first else {}
+        asked = ",".join(map(str, sections))
+        rows = self._db.execute(
+            "SELECT id, heading_path, entries, is_code, length(text)"  # noqa: S608  (numbers)
+            f" FROM sections WHERE id IN ({asked}) ORDER BY id"
+        )
         found = []
-        for id_, (_, path, _, text, *_) in rows.items():
-            title = pages[id_ >> PAGE_SHIFT].title if id_ & ((1 << PAGE_SHIFT) - 1) == 0 else ""
+        for id_, path, entries, is_code, size in rows if sections else ():
+            title = titles[id_ >> PAGE_SHIFT].title if id_ in first else ""
             headings = tuple(json.loads(path))
-            spelled = spelling(query, title, headings, entries.get(id_, ()), is_code=id_ in code)
+            spelled = spelling(
+                query, title, headings, decode_entries(entries) if entries else (), is_code=bool(is_code)
+            )
             if spelled is not None:
-                place = (*self._aside(id_, text), spelled.nearness, spelled.kind)
+                place = (*self._aside(id_, has_text=size > EMPTY_SIZE), spelled.nearness, spelled.kind)
                 found.append(
                     TermSection(id_, place, headings, leads=not spelled.is_prose, is_heading=spelled.is_heading)
                 )
@@ -278,20 +287,15 @@ class SiteIndex:
         """Return those of the sections that have a name in their text, except for change logs and other versions."""
         found = []
         for id_, (_, _, _, text, *_) in self._rows(sections).items():
-            spelled, aside = mentioned(names, text), self._aside(id_, text)
+            spelled, aside = mentioned(names, text), self._aside(id_, has_text=bool(text))
             if spelled is not None and not any(aside):
                 found.append(TermSection(id_, (*aside, spelled.nearness, spelled.kind)))
         return found
 
-    def _aside(self, section: int, text: str) -> tuple[bool, bool, bool]:
+    def _aside(self, section: int, *, has_text: bool) -> tuple[bool, bool, bool]:
         """Return what puts a section behind others of the same term."""
         page = section >> PAGE_SHIFT
-        return page in self._older, page in self._history, not text
-
-    def _with_code_as_heading(self, sections: Sequence[int]) -> Set[int]:
-        asked = ",".join(map(str, sections))
-        found = self._db.execute(f"SELECT id FROM sections WHERE id IN ({asked}) AND is_code")  # noqa: S608  (numbers)
-        return {section for (section,) in found}
+        return page in self._older, page in self._history, not has_text
 
     def section_scores(self, ranking: Ranking, pages: Sequence[int], reader: Reader) -> dict[int, float]:
         """Return the scores of all sections of these pages that match, by id."""

@@ -62,7 +62,7 @@ def spelling(
 
     ``title``: that of the page, if this is its first section; ``is_code``: its own heading, the last one, is code.
     """
-    asked, bare = names_asked(question), names_in(question)
+    asked, bare = [(one, term_key(one)) for one in names_asked(question)], names_in(question)
     own = len(headings) - 1
     texts = [(TITLE, title, False), *((HEADING, text, is_code and at == own) for at, text in enumerate(headings))]
     texts += [(ENTRY, each.term, False) for each in entries]
@@ -71,8 +71,9 @@ def spelling(
             Spelling(not _is_name(name, one, near, kind, is_code=in_code, is_bare=one in bare), near, kind)
             for kind, text, in_code in texts
             for name in names_in(text)
-            for one in asked
-            if term_key(name) == term_key(one)
+            for own_key in [term_key(name)]
+            for one, key in asked
+            if key == own_key
             for near in [nearness(name, one)]
         ),
         default=None,

@@ -1,11 +1,12 @@
-"""The sources of a change: where the facts that it states were read, as repository, path, lines and commit.
+"""The sources of a change: where the facts that it states were read, as repository, path, lines and commit, and which
+of its lines state them.
 
 A fact is a name, flag, path or number that the change adds. Its source is a line that the model has read in this job,
 in a context repository or in the documentation's own repository outside of the documentation.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 from service.agent.checks import markup
 from service.agent.loop.job_context import JobContext
 from service.agent.sources import Passage, passages
-from service.agent.things import WORD, Thing, parts_of, stands_in, things_of_lines
+from service.agent.things import MAX_THINGS, WORD, Thing, parts_of, stands_in, things_of_lines
 from service.agent.workspace import Workspace
 from service.domain.errors import ServiceError
 from service.domain.jobs.decider import Running
@@ -26,11 +27,21 @@ MAX_LINES_OF_A_FILE = 8
 """Those in which most of what is new stands."""
 NEAR_LINES = 3
 """Lines this near to each other are cited together."""
+MAX_STATEMENTS, MAX_STATEMENT = 3, 120
+"""Lines of the change that are named with one source, those that share most with it, and characters of each."""
 MAX_QUOTED_LINES = 6
 MAX_QUOTED_CHARACTERS = 160
 
 File = tuple[str, str]
 """The path of a file as the model sees it, and the commit."""
+
+
+class Statement(Struct, frozen=True):
+    """A line that a change adds."""
+
+    path: str
+    line: int
+    text: str
 
 
 class Facts(Struct, frozen=True):
@@ -40,6 +51,14 @@ class Facts(Struct, frozen=True):
     """Things that the pages did not have."""
     beside: frozenset[Thing]
     """Names beside which a new number counts."""
+    by_word: Mapping[str, Set[Thing]]
+    """Both, by the longest word of each."""
+    stating: Mapping[Thing, Sequence[Statement]]
+    """The lines that have a new thing."""
+
+    def standing_in(self, line: str) -> set[Thing]:
+        candidates = {thing for word in set(WORD.findall(line)) for thing in self.by_word.get(word, ())}
+        return {thing for thing in candidates if stands_in(thing, line)}
 
 
 async def sources(
@@ -59,8 +78,8 @@ def _is_source(passage: Passage, workspace: Workspace) -> bool:
 
 async def _versions(
     state: Running, workspace: Workspace, changes: Mapping[str, str | None], context: JobContext
-) -> list[tuple[str, str]]:
-    """Return each file of the pull request before and after."""
+) -> list[tuple[str, str, str]]:
+    """Return the path of each file of the pull request, and its text before and after."""
     rounds = state.work.rounds
     if rounds:
         changes = {path: text for done in rounds for path, text in done.changes.items()} | dict(changes)
@@ -68,11 +87,13 @@ async def _versions(
             commit = rounds[0].commit.parent
             workspace = await Workspace.open(context.docs, context.source, commit, changes, known=context.known)
         except ServiceError:  # that commit is not here any more: all of a changed file counts as new
-            return [("", text) for text in changes.values() if text]
-    return [(await workspace.base_text(path) or "", text) for path, text in changes.items() if text]
+            return [(path, "", text) for path, text in changes.items() if text]
+    return [(path, await workspace.base_text(path) or "", text) for path, text in changes.items() if text]
 
 
-def _sources(state: Running, read: Sequence[Passage], versions: Sequence[tuple[str, str]], code_host: str) -> list[str]:
+def _sources(
+    state: Running, read: Sequence[Passage], versions: Sequence[tuple[str, str, str]], code_host: str
+) -> list[str]:
     facts = _facts(versions)
     lines: dict[File, dict[int, str]] = defaultdict(dict)
     for passage in read:
@@ -82,35 +103,57 @@ def _sources(state: Running, read: Sequence[Passage], versions: Sequence[tuple[s
     for file, texts in lines.items():
         chosen = _chosen(texts, facts)
         if chosen:
-            found.append(_shown(file, _ranges(chosen), texts, state, code_host))
-    return found[:MAX_FILES]
+            stated = _stated([texts[number] for number in chosen], facts)
+            found.append(_shown(file, _ranges(chosen), texts, state, code_host, stated))
+        if len(found) == MAX_FILES:
+            break
+    return found
 
 
-def _facts(versions: Iterable[tuple[str, str]]) -> Facts:
+def _facts(versions: Iterable[tuple[str, str, str]]) -> Facts:
     new: set[Thing] = set()
     names: set[Thing] = set()
-    for before, after in versions:
+    stating: dict[Thing, list[Statement]] = defaultdict(list)
+    for path, before, after in versions:
         old, now = before.split("\n"), after.split("\n")
         added, removed = set(now) - set(old), set(old) - set(now)
-        stated = things_of_lines(line for line in now if line in added)
+        stated = set[Thing]()
+        for number, line in enumerate(now, 1):
+            if line in added and len(stated) < MAX_THINGS and (things := things_of_lines([line])):
+                stated |= things
+                for thing in things | {parts_of(thing)[-1] for thing in things}:
+                    stating[thing].append(Statement(path, number, line.strip()))
         numbers = {thing for thing in stated if thing.kind == "number"}
         named = {part for thing in stated - numbers for part in (thing, parts_of(thing)[-1])}
         new |= numbers - things_of_lines(line for line in old if line in removed)
         new |= {thing for thing in named if not stands_in(thing, before)}
         names |= named
-    return Facts(frozenset(new), frozenset(names))
+    by_word: dict[str, set[Thing]] = defaultdict(set)
+    for thing in new | names:
+        by_word[max(WORD.findall(thing.text), key=len, default="")].add(thing)
+    return Facts(frozenset(new), frozenset(names), by_word, {thing: stating[thing] for thing in new})
+
+
+def _stated(lines: Sequence[str], facts: Facts) -> str:
+    """Return the lines of the change that a source is one of, as a list within its item."""
+    shared = set().union(*(facts.standing_in(line) for line in lines)) & facts.new
+    counts = Counter(one for thing in sorted(shared, key=str) for one in facts.stating[thing])
+    items = [
+        f"\n  - {code_span(one.path)}, line {one.line}: {code_span(_one_line(one.text)[:MAX_STATEMENT])}"
+        for one, _ in counts.most_common(MAX_STATEMENTS)
+    ]
+    return f", for:{''.join(items)}" if items else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _chosen(texts: Mapping[int, str], facts: Facts) -> list[int]:
     """Return the numbers of the lines in which something new stands, those with most of it."""
-    by_word: dict[str, set[Thing]] = defaultdict(set)
-    for thing in facts.new | facts.beside:
-        by_word[max(WORD.findall(thing.text), key=len, default="")].add(thing)
     counts: dict[int, int] = {}
     for number, line in texts.items():
-        candidates = {thing for word in set(WORD.findall(line)) for thing in by_word.get(word, ())}
-        standing = {thing for thing in candidates if stands_in(thing, line)}
-        if count := _weight(standing, facts):
+        if count := _weight(facts.standing_in(line), facts):
             counts[number] = count
     return sorted(sorted(counts, key=lambda number: (-counts[number], number))[:MAX_LINES_OF_A_FILE])
 
@@ -132,7 +175,12 @@ def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _shown(
-    file: File, ranges: Sequence[tuple[int, int]], texts: Mapping[int, str], state: Running, code_host: str
+    file: File,
+    ranges: Sequence[tuple[int, int]],
+    texts: Mapping[int, str],
+    state: Running,
+    code_host: str,
+    stated: str,
 ) -> str:
     path, commit = file
     name, _, inner = path.partition("/") if path.startswith("@") else ("", "", path)
@@ -148,7 +196,7 @@ def _shown(
     is_url = repository.lower().startswith(("https://", "http://"))
     shown = f"<{repository}>" if is_url else f"`{name}`" if name else "this repository"
     quoted = _quoted(ranges, texts) if context is not None and context.public else ""
-    return f"{code_span(inner)}, {', '.join(where)}, of {shown} at `{commit[:12]}`{quoted}"
+    return f"{code_span(inner)}, {', '.join(where)}, of {shown} at `{commit[:12]}`{stated}{quoted}"
 
 
 def _quoted(ranges: Sequence[tuple[int, int]], texts: Mapping[int, str]) -> str:

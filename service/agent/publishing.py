@@ -170,7 +170,7 @@ class _Publication:
                     shown = await host.update_pull_request(
                         self._source, shown.number, title=shown.title, body=shown.body, draft=True
                     )
-        return await self._context.record(RecordPullRequest(shown.number, shown.url, self._context.now()))
+        return await self._context.record(RecordPullRequest(shown.number, shown.url, self._context.now(), title))
 
     async def _committed(self, state: Running, workspace: Workspace, changes: Mapping[str, str | None]) -> Running:
         """Record the commit before any push, and write it to our clone; write it again if the clone was lost."""

@@ -168,13 +168,15 @@ def _changed(event: JobEvent, position: int) -> dict[str, str | int | None]:
             return {"todos": msgspec.json.encode(todos).decode()}
         case BranchChanged(branch=branch):
             return {"branch": branch, "problems": "[]"}
-        case PullRequestOpened(number=number, url=url) | PullRequestUpdated(number=number, url=url):
-            return {
-                "pull_request_number": number,
-                "pull_request_url": url,
-                "outcome": "pull_request",
+        case (
+            PullRequestOpened(number=number, url=url, title=title)
+            | PullRequestUpdated(number=number, url=url, title=title)
+        ):  # fmt: skip
+            shown: dict[str, str | int | None] = {
+                "pull_request_number": number, "pull_request_url": url, "outcome": "pull_request",
                 "pull_request_state": "open",
-            }
+            }  # fmt: skip
+            return {**shown, "title": title} if title else shown
         case PullRequestClosed(outcome=closed):
             return {"pull_request_state": closed}
         case JobCompleted(message=message, outcome=outcome, completed_at=at):

@@ -1077,7 +1077,7 @@ class Job:
         pr_link: The pull request; null while active, and when nothing was to change.
         created_at: When it was asked for.
         archived_at: When it was archived; null when it was not.
-        title: The instruction in a few words.
+        title: Its pull request's title; before there is one, the instruction in a few words.
         branch: The branch that the work is on.
         failure: Why it failed; null when it did not.
         usage: Tokens and cost of the model's calls, of all rounds together.
@@ -1316,7 +1316,7 @@ class ListedJob:
         pr_link: The pull request; null while active, and when nothing was to change.
         created_at: When it was asked for.
         archived_at: When it was archived; null when it was not.
-        title: The instruction in a few words.
+        title: Its pull request's title; before there is one, the instruction in a few words.
         branch: The branch that the work is on.
         failure: Why it failed; null when it did not.
         usage: Tokens and cost of the model's calls, of all rounds together.

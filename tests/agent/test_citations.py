@@ -30,8 +30,9 @@ EDIT = call("replace", path="index.md", old="`fly(height)`", new="`fly(height, m
 async def test_pull_request_cites_what_was_read():
     body, commit = await description(READ, EDIT)
     url = f"https://github.com/acme/kite/blob/{commit}/src/kite.py#L6"
-    shown = f"- `src/kite.py`, [line 6]({url}), of <https://github.com/acme/kite.git> at `{commit[:12]}`"
-    assert f"Sources of what is new:\n\n{shown}\n" in body
+    shown = f"- `src/kite.py`, [line 6]({url}), of <https://github.com/acme/kite.git> at `{commit[:12]}`, for:"
+    stated = "  - `index.md`, line 3: `` Call `fly(height, max_wind=5)`. ``"
+    assert f"Sources of what is new:\n\n{shown}\n{stated}\n" in body
     assert "def fly" not in body  # it is not public
 
 
@@ -42,7 +43,7 @@ async def test_public_context_is_quoted():
 
 async def test_context_on_this_machine_is_cited_by_name():
     body, commit = await description(READ, EDIT, context=replace(CODE, repository="/srv/secret/kite"))
-    assert f"- `src/kite.py`, line 6, of `@code` at `{commit[:12]}`\n" in body
+    assert f"- `src/kite.py`, line 6, of `@code` at `{commit[:12]}`, for:\n" in body
     assert "/srv" not in body
 
 
@@ -66,6 +67,14 @@ async def test_file_name_of_a_context_cannot_mention_people():
 async def test_nothing_is_cited_without_a_fact_that_was_read(steps):
     body, _ = await description(*steps)
     assert "Sources" not in body
+
+
+async def test_each_source_names_the_statements_that_it_is_the_source_of():
+    more = call("write", path="wind.md", text="# Wind\n\nA kite lands.\n\nThe limit `max_wind` is 5.\n")
+    body, _ = await description(READ, EDIT, more)
+    said = body.partition("Sources of what is new:")[2]
+    assert "  - `wind.md`, line 5: `` The limit `max_wind` is 5. ``\n" in said
+    assert "A kite lands" not in said
 
 
 async def test_changed_number_is_cited_beside_its_name():

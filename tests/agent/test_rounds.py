@@ -221,6 +221,14 @@ async def test_further_round_begins_with_what_is_current_and_sends_no_stale_resu
     assert sum(text.startswith("What came of it") for text in told) == 2
 
 
+async def test_prompt_names_the_project_the_day_and_the_budget():
+    journal, docs, model = Journal("Explain retries"), FakeDocsSource(FILES), FakeModel(first_round())
+    await run_job(journal, docs, model, budgets=Budgets(steps=7))
+    assert "documentation of docs. Today is 2026-05-04. You have at most 7 replies" in words(model.requests[0])[1]
+    assert words(model.requests[1])[1] == words(model.requests[0])[1]
+    assert journal.events[-2].title == "Explain retries"
+
+
 async def test_further_round_has_a_part_of_a_long_diff_and_names_the_rest():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     pages = [call("write", path=f"page{n}.md", text=f"# Page {n}\n" + f"Line {n}.\n" * 300) for n in range(9)]

@@ -233,6 +233,10 @@ TABLE = {
     "cancelled job waits for nothing": (
         of(JOBS, "j", REQUESTED, STARTED, PAUSED, JOB_FAILED), jobs, "status waiting", [("failed", None)],
     ),
+    "job with its pull request's title": (
+        of(JOBS, "j", REQUESTED, STARTED, PullRequestOpened(7, "https://h/7", NOW, "Explain"), COMPLETED),
+        jobs, "title", [("Explain",)],
+    ),
     "job completed": (
         of(JOBS, "j", REQUESTED, STARTED, OPENED, COMPLETED),
         jobs, JOB_ROW, [("completed", "Title", "docs/x", "https://h/7", None, None, None)],

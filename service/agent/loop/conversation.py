@@ -4,6 +4,7 @@ Only our own text has system authority. Callers' messages, whatever role they cl
 """
 
 import functools
+from datetime import UTC
 
 import msgspec
 
@@ -13,11 +14,12 @@ from service.agent.guidance.frameworks import framework_rules
 from service.agent.guidance.house_rules import house_rules
 from service.agent.guidance.navigation_shape import navigation_shape
 from service.agent.loop import rounds, window
+from service.agent.loop.job_context import JobContext
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import descriptions
 from service.agent.tools.results import as_data
 from service.agent.workspace import Workspace
-from service.domain.jobs.decider import JobRequested, Work
+from service.domain.jobs.decider import JobRequested, Running, Work
 from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage
 
@@ -71,6 +73,17 @@ async def _facts(workspace: Workspace, window_tokens: int | None) -> str:
         folder=f"the folder {folder}/, which alone can be written (the rest can be read)" if folder else "all of it",
         pages=f"{pages} pages",
         top=as_data(shown),
+    )
+
+
+def task(state: Running, context: JobContext) -> str:
+    """Return what a model has to know besides the repository and the instruction; the same for the whole round."""
+    date = rounds.began_at(state.request, state.work)
+    return prompt(
+        "task",
+        project=context.project or context.domain,
+        date=f"{date.astimezone(UTC):%Y-%m-%d}",
+        steps=str(context.budgets.steps),
     )
 
 

@@ -38,6 +38,8 @@ class JobContext(Struct, frozen=True):
     """The project's context repositories."""
     link_checker: LinkChecker | None = None
     """Asks other sites whether links to them work; None: no one asks."""
+    project: str = ""
+    """The project's name."""
     mention: str = ""
     """The name by which comments on the pull request address the agent; empty where none are read."""
     on_text: Callable[[str], None] | None = None

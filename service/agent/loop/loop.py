@@ -52,6 +52,7 @@ async def work(state: Running, context: JobContext) -> Running:
     with depending_on("model"):
         window_tokens = await context.model.window_tokens()
     repository = await conversation.facts(workspace, window_tokens) + shown(state.work.contexts or (), contexts)
+    repository += f"\n\n{conversation.task(state, context)}"
     pull_request = await rounds.so_far(state, context)
     while True:
         state = await _answered(state, toolbox, workspace, context, repository)

@@ -189,6 +189,7 @@ class RecordPullRequest(Struct, frozen=True):
     number: int
     url: str
     now: datetime
+    title: str = ""
 
 
 class CompleteJob(Struct, frozen=True):

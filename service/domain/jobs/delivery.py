@@ -54,5 +54,5 @@ def _outcome(work: Work) -> JobOutcome:
 
 def _presented(shown: RecordPullRequest, work: Work) -> PullRequestOpened | PullRequestUpdated:
     if work.pull_request is not None and work.pull_request.number == shown.number:
-        return PullRequestUpdated(shown.number, shown.url, updated_at=shown.now)
-    return PullRequestOpened(shown.number, shown.url, opened_at=shown.now)
+        return PullRequestUpdated(shown.number, shown.url, updated_at=shown.now, title=shown.title)
+    return PullRequestOpened(shown.number, shown.url, opened_at=shown.now, title=shown.title)

@@ -243,6 +243,8 @@ class PullRequestOpened(Event, frozen=True, tag="pull-request-opened"):
     number: int
     url: str
     opened_at: datetime
+    title: PersonalText = ""
+    """Empty from before it was recorded."""
 
 
 class JobCompleted(Event, frozen=True, tag="job-completed"):
@@ -394,6 +396,8 @@ class PullRequestUpdated(Event, frozen=True, tag="pull-request-updated"):
     number: int
     url: str
     updated_at: datetime
+    title: PersonalText = ""
+    """Empty from before it was recorded."""
 
 
 class JobArchived(Event, frozen=True, tag="job-archived"):

@@ -83,7 +83,7 @@ class JobView(Struct, frozen=True, rename="camel"):
     pr_link: Annotated[Url | None, described("The pull request; null while active, and when nothing was to change.")]
     created_at: Annotated[Timestamp, described("When it was asked for.")]
     archived_at: Annotated[Timestamp | None, described("When it was archived; null when it was not.")]
-    title: Annotated[str, described("The instruction in a few words.")]
+    title: Annotated[str, described("Its pull request's title; before there is one, the instruction in a few words.")]
     branch: Annotated[str, described("The branch that the work is on.")]
     failure: Annotated[JobFailure | None, described("Why it failed; null when it did not.")]
     usage: JobUsage

@@ -31,7 +31,7 @@ class Session(Struct, frozen=True, rename="camel"):
     message_to_user: Annotated[str, described("The agent's last message, or why it failed; empty before that.")]
     todos: Annotated[tuple[TodoView, ...], described("The agent's plan.")]
     user_id: Annotated[str, described("The id of the key that asked for it.")]
-    title: Annotated[str, described("The instruction in a few words.")]
+    title: Annotated[str, described("Its pull request's title; before there is one, the instruction in a few words.")]
     created_at: Annotated[Timestamp, described("When it was asked for.")]
 
 

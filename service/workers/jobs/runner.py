@@ -334,7 +334,8 @@ class JobRunner:
             ports.models.for_agent(request.model_alias), ports.docs, source, ports.code_hosts[project.code_host],
             ports.index, project.domain, recorder, self._clock.now, self._settings.budgets, self._settings.author,
             self._known, contexts=context_sources(project.id, project.contexts), seconds=self._clock.seconds,
-            link_checker=ports.link_checker, mention="" if project.code_host == "local" else self._settings.mention,
+            project=project.name, link_checker=ports.link_checker,
+            mention="" if project.code_host == "local" else self._settings.mention,
         )  # fmt: skip
         job: Running | Finished = state
         while isinstance(job, Running):  # again when a message came while it was handed in

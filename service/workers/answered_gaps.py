@@ -34,6 +34,8 @@ PAUSE_SECONDS = 30.0
 """From one look at a site to the next, however often it is indexed."""
 OPEN_TRIES, OPEN_SECONDS = 20, 0.5
 """An index that was recorded just now is searched a moment later."""
+MAX_LOOKS = 10
+"""Looks at an index that cannot be searched yet, or whose questions cannot be read, one after each pause."""
 
 
 class _Seen(Struct):
@@ -52,14 +54,17 @@ class AnsweredGaps:
         builtin: Callable[[], Model],
         *,
         pause_seconds: float = PAUSE_SECONDS,
+        open_seconds: float = OPEN_SECONDS,
     ) -> None:
         self._store, self._views, self._index, self._builtin = store, views, index, builtin
         self._reader = GapReader(store, views)
-        self._pause_seconds = pause_seconds
+        self._pause_seconds, self._open_seconds = pause_seconds, open_seconds
         self._due: dict[str, None] = {}
         """Domains, in their order."""
         self._woken = asyncio.Event()
         self._seen: dict[str, _Seen] = {}
+        self._looks: dict[str, int] = {}
+        """By domain: the looks in a row that failed."""
 
     async def run(self) -> None:
         """Run until cancelled: all sites once, then each that is indexed."""
@@ -74,8 +79,10 @@ class AnsweredGaps:
                 while self._due:
                     domain = next(iter(self._due))
                     del self._due[domain]
-                    await self._look(domain)
+                    looks = 0 if await self._look(domain) else self._looks.get(domain, 0) + 1
+                    self._looks[domain] = looks
                 await asyncio.sleep(self._pause_seconds)
+                self._wake(*[domain for domain, looks in self._looks.items() if 0 < looks < MAX_LOOKS])
 
     def _wake(self, *domains: str) -> None:
         self._due.update(dict.fromkeys(domains))
@@ -85,15 +92,20 @@ class AnsweredGaps:
     async def _listen(self, after: int) -> None:
         async with aclosing(self._store.follow(after=after, category=SITES.category)) as batches:
             async for batch in batches:
-                self._wake(*[SITES.entity_id(one.stream) for one in batch if one.type == "site-indexed"])
+                indexed = [SITES.entity_id(one.stream) for one in batch if one.type == "site-indexed"]
+                for domain in indexed:
+                    self._looks.pop(domain, None)
+                self._wake(*indexed)
 
-    async def _look(self, domain: str) -> None:
-        """Ask the questions of a site's gaps again, and record those that are answered."""
+    async def _look(self, domain: str) -> bool:
+        """Ask the questions of a site's gaps again, and record those that are answered. False: it could not be done."""
         try:
             await wait_for_head(self._store, self._views)
             site = await get_site(self._views, domain)
-            if site is None or site.view.commit is None or not await self._is_open(site.view):
-                return
+            if site is None or site.view.commit is None:
+                return True
+            if not await self._is_open(site.view):
+                return False
             seen = self._seen.get(domain)
             if seen is None or seen.commit != site.view.commit:
                 seen = self._seen[domain] = _Seen(site.view.commit, set())
@@ -102,6 +114,8 @@ class AnsweredGaps:
                 await self._ask_again(gap, site.view, seen)
         except (ServiceError, StoreUnavailable, TimeoutError) as error:
             log.info("gaps not looked at", domain=domain, error=type(error).__name__)
+            return False
+        return True
 
     async def _is_open(self, site: SiteView) -> bool:
         """Return whether searches are in the index that was recorded last; wait for it for a moment."""
@@ -109,7 +123,7 @@ class AnsweredGaps:
             with suppress(ServiceError):
                 if (await self._index.search(site.domain, "gap", limit=1)).commit == site.commit:
                     return True
-            await asyncio.sleep(OPEN_SECONDS)
+            await asyncio.sleep(self._open_seconds)
         return False
 
     async def _ask_again(self, gap: Gap, site: SiteView, seen: _Seen) -> None:

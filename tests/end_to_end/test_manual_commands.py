@@ -29,6 +29,9 @@ FAILS = {
     "webhook redeliver": {1},  # nothing was delivered
     "webhook test": {1},  # nothing is at its address
     "audit erase thread-": {0, 2},  # without --yes
+    "audit erase job-": {2},  # as the line before
+    "index guide --check": {0, 3},  # as its links are
+    "model add": {1},  # there is no key, and nothing answers at its address
     "audit erase --fp": {1},  # this reader has no thread
     "project update guide --label": {1},  # the embedded code host has no labels
     "audit accept-loss": {1},  # nothing was lost

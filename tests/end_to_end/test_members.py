@@ -38,6 +38,11 @@ class Table:
             time.sleep(0.1)
 
 
+def address(member):
+    """The address by which the other instances know it: people's programs know it as localhost."""
+    return member.url.replace("//localhost:", "//127.0.0.1:")
+
+
 def metric(member, name):
     with urllib.request.urlopen(f"{member.url}/metrics") as answer:
         [line] = [line for line in answer.read().decode().splitlines() if line.startswith(f"{name} ")]
@@ -55,18 +60,18 @@ def group(tmp_path):
 
 def test_leader_that_is_killed_or_paused_is_followed_by_another(group):
     service, table = group
-    urls = {member.url for member in service.members}
+    urls = {address(member) for member in service.members}
     table.until(lambda rows: rows.keys() == urls)
     first = table.leader()
     assert [metric(member, "docsmith_leads") for member in service.members] == [
-        float(member.url == first) for member in service.members
+        float(address(member) == first) for member in service.members
     ]
     table.until(lambda _: all(metric(member, "docsmith_instances") == 3 for member in service.members))
-    killed = next(member for member in service.members if member.url == first)
+    killed = next(member for member in service.members if address(member) == first)
     killed.kill()
     table.until(lambda rows: rows[first] == (False, False) and table.leader() is not None)
     second = table.leader()
-    paused = next(member for member in service.members if member.url == second)
+    paused = next(member for member in service.members if address(member) == second)
     paused.process.send_signal(signal.SIGSTOP)
     try:
         table.until(lambda rows: rows[second] == (False, False))
@@ -79,12 +84,12 @@ def test_leader_that_is_killed_or_paused_is_followed_by_another(group):
     table.until(lambda rows: second not in rows)
     assert table.leader() == third
     killed.start()  # on the same folder: what it left is known to have ended, and it is another instance
-    table.until(lambda rows: killed.url in rows and rows[killed.url] == (False, True))
+    table.until(lambda rows: address(killed) in rows and rows[address(killed)] == (False, True))
 
 
 def test_commands_on_a_folder_of_its_own_know_that_the_log_is_served(group):
     service, table = group
-    table.until(lambda rows: rows.keys() == {member.url for member in service.members})
+    table.until(lambda rows: rows.keys() == {address(member) for member in service.members})
     stopped = service.members[2]
     stopped.stop()
     elsewhere = Service(stopped.data, dict(service.stores))

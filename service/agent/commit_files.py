@@ -33,6 +33,8 @@ class CommitFiles:
         """To be copied by those who note changes."""
         self.layout: tuple[Layout, frozenset[str]] | None = None
         """The site's rules, and the files that say them."""
+        self.included: frozenset[str] | None = None
+        """Files outside the documentation that pages include, and jobs may write."""
         self.site: BaseSite | None = None
         self.facts: dict[int | None, str] = {}
         """The beginning of a job's prompt, by the model's context window."""

@@ -13,6 +13,8 @@ from service.agent.tree import LIMITS, Limits, Tree, lines_of
 from service.domain.jobs.decider import FileChange
 from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source
 
+MAX_NAMED = 20
+"""Files that pages include, in a sentence."""
 _NUMBERED = re.compile(r" *([0-9]{1,9})\t")
 _REHEARSAL = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -171,8 +173,10 @@ class Workspace(Tree):
 
     def _writable(self, path: str) -> str:
         path = self.checked(self._meant_to_write(path))
-        if not self.is_documentation(path):
-            reason = f"{path} can be read, but not written: only the documentation in {self.docs_folder}/ can."
+        included = self.files.included or frozenset()
+        if not self.is_documentation(path) and path not in included:
+            more = f", and what its pages include: {', '.join(sorted(included)[:MAX_NAMED])}" if included else ""
+            reason = f"{path} can be read, but not written: only the documentation in {self.docs_folder}/ can{more}."
             raise Refused(reason, f"Give a path that begins with {self.docs_folder}/.", docs_folder=self.docs_folder)
         checked_writable(path)
         return path
@@ -181,6 +185,8 @@ class Workspace(Tree):
         """The changes, if each may be made. Raise Refused."""
         self._check_limits(changes)
         for change in changes:
+            if change.content is None and not self.is_documentation(change.path):
+                raise Refused(f"{change.path} cannot be moved or deleted: pages include it.", "Change its text.")
             check = configurations.check_of(change.path, self._is_there)
             if check is not None:
                 await asyncio.to_thread(check, await self.base_text(change.path), change.content)

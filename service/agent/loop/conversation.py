@@ -13,12 +13,13 @@ from service.agent.guidance.components import components
 from service.agent.guidance.frameworks import framework_rules
 from service.agent.guidance.house_rules import house_rules
 from service.agent.guidance.navigation_shape import navigation_shape
+from service.agent.included import included_files
 from service.agent.loop import rounds, window
 from service.agent.loop.job_context import JobContext
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import descriptions
 from service.agent.tools.results import as_data
-from service.agent.workspace import Workspace
+from service.agent.workspace import MAX_NAMED, Workspace
 from service.domain.jobs.decider import JobRequested, Running, Work
 from service.markup.pages import is_page
 from service.ports.model import AssistantMessage, ModelMessage, SystemMessage, UserMessage
@@ -64,14 +65,18 @@ async def _facts(workspace: Workspace, window_tokens: int | None) -> str:
     shape = await navigation_shape(workspace, 1) if is_small else await navigation_shape(workspace)
     used = await components(workspace, 8) if is_small else await components(workspace)
     guidance = await house_rules(workspace, window_tokens)
+    included = sorted(await included_files(workspace))
     return prompt(
         "repository",
         rules=await framework_rules(workspace),
         guidance=f"\n{guidance}\n" if guidance else "",
         navigation=prompt("navigation-shape", shape=shape) + "\n\n" if shape else "",
         components=prompt("components", used=as_data(used)) + "\n" if used else "",
-        folder=f"the folder {folder}/, which alone can be written (the rest can be read)" if folder else "all of it",
+        folder=f"the folder {folder}/, which can be written (the rest is to be read)" if folder else "all of it",
         pages=f"{pages} pages",
+        included=f"- Pages include these files, which can be changed, too: {as_data(', '.join(included[:MAX_NAMED]))}\n"
+        if included
+        else "",
         top=as_data(shown),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from service.agent.commit_files import CommitFiles
+from service.agent.included import included_files
 from service.agent.loop.job_context import JobContext
 from service.agent.merging.files import FileMerge, Names, merge_files
 from service.agent.merging.sides import Side, Sides, is_writable
@@ -51,7 +52,7 @@ async def merge_of(state: Running, fetched: Fetched, context: JobContext) -> Mer
         sentence = f"{branch} and {ref} have no commit in common in their newest 1,000. Merge them with git."
         return MergedBase(commit, "", problems=(Problem("conflicts", "", sentence, code="merge_conflict"),))
     sides = await _sides(context, base, head, commit)
-    merge = await _planned(sides, state, context)
+    merge = await _planned(sides, commit, state, context)
     refused = merge.problems or await _refusal(head, MergedCommit(commit, base), merge.changes, context)
     if refused:
         return MergedBase(commit, base, problems=refused)
@@ -76,7 +77,7 @@ async def set_aside(state: Running, unresolved: Sequence[Problem], context: JobC
     assert merge is not None
     assert head is not None
     sides = await _sides(context, merge.merge_base, head, merge.commit)
-    before = (await _planned(sides, state, context)).changes
+    before = (await _planned(sides, merge.commit, state, context)).changes
     await sides.load(state.work.changes)
     changes, lost = await asyncio.to_thread(_without_merge, sides, before, state.work.changes)
     branch, ref = branch_of(state), context.source.ref
@@ -115,12 +116,13 @@ async def _side(context: JobContext, commit: str) -> Side:
     return Side(context.docs, context.source, listings[commit])
 
 
-async def _planned(sides: Sides, state: Running, context: JobContext) -> FileMerge:
+async def _planned(sides: Sides, commit: str, state: Running, context: JobContext) -> FileMerge:
     """Return the merge of the files that both sides changed, with the pull request's own files."""
     folder = context.source.docs_folder
+    included = await included_files(await Workspace.open(context.docs, context.source, commit, {}, known=context.known))
 
     def may_write(path: str) -> bool:
-        return is_writable(path, folder)
+        return is_writable(path, folder) or path in included
 
     merge = await merge_files(sides, Names(branch_of(state), context.source.ref), may_write)
     own = [path for path in await asyncio.to_thread(sides.changed_in, sides.ours) if may_write(path)]

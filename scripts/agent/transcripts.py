@@ -41,7 +41,7 @@ from service.workers.instances import Instance
 
 TASKS = (*CASES, *MORE_CASES)
 SAMPLE_SITE = Path(__file__).parents[2] / "tests" / "samples" / "site"
-WRITING = frozenset({"replace", "insert", "write", "move", "delete"})
+WRITING = frozenset({"replace", "edit", "insert", "write", "move", "delete", "revert"})
 MIN_TASKS = 40
 MIN_CACHED = 50
 """Percent of the prompts' tokens."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from service.agent.commit_files import CommitFiles, Texts
 from service.agent.guards.paths import is_hidden, is_navigation_above, is_under, normal_folder, normal_path
 from service.agent.guards.refused import Refused
-from service.domain.errors import Invalid, NotFound, Unavailable
+from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from service.markup.pages import is_page
 from service.ports.docs_source import CommitChanges, DocsSource, Past, Source
 
@@ -287,14 +287,29 @@ class Tree:
         except (Unavailable, Invalid) as error:
             raise Refused(f"The history cannot be read: {error}", "Go on without it.") from None
 
-    async def changed_by(self, name: str, path: str) -> tuple[CommitChanges, dict[str, str | None]]:
+    async def changed_by(self, name: str, paths: Sequence[str]) -> tuple[CommitChanges, dict[str, str | None]]:
         """Return what a commit changed, without hidden files, and the texts by blob: None for what is not text."""
         try:
-            found = await self._docs.changed_by(self.source, self.commit, name, path)
+            found = await self._docs.changed_by(self.source, self.commit, name, paths)
         except NotFound as error:
             raise Refused(str(error), "Use history to see the commits.") from None
         except (Unavailable, Invalid) as error:
             raise Refused(f"The commit cannot be read: {error}", "Go on without it.") from None
+        return await self._with_texts(found)
+
+    async def compared(
+        self, before: str, after: str, paths: Sequence[str]
+    ) -> tuple[CommitChanges, dict[str, str | None]]:
+        """Return what differs between two commits, as ``changed_by`` does. An empty ``after`` is the tree's own."""
+        try:
+            found = await self._docs.compared(self.source, self.commit, before, after, paths)
+        except NotFound as error:
+            raise Refused(str(error), "Use history to see the commits.") from None
+        except (Unavailable, Invalid, Forbidden) as error:
+            raise Refused(f"The commits cannot be compared: {error}", "Go on without it.") from None
+        return await self._with_texts(found)
+
+    async def _with_texts(self, found: CommitChanges) -> tuple[CommitChanges, dict[str, str | None]]:
         files = [file for file in found.files if self._may_read(file.path)]
         texts: dict[str, str | None] = {}
         room, read = self.limits.compared_characters, 0

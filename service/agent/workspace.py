@@ -9,7 +9,7 @@ from service.agent.commit_files import CommitFiles, KnownCommits, Texts
 from service.agent.guards import configurations
 from service.agent.guards.paths import checked_writable, is_under
 from service.agent.guards.refused import Refused
-from service.agent.tree import LIMITS, Limits, Tree, lines_of
+from service.agent.tree import LIMITS, Limits, Tree, is_within, lines_of
 from service.domain.jobs.decider import FileChange
 from service.ports.docs_source import DocsSource, MergedCommit, NewCommit, Source
 
@@ -131,6 +131,33 @@ class Workspace(Tree):
         path = self._writable(path)
         await self.read(path)
         return await self._allowed((FileChange(path, None),))
+
+    async def revert(self, path: str, commit: str = "") -> tuple[FileChange, ...]:
+        """A changed file as it was, or every changed one in a folder. ``commit``: one that had the text of a file."""
+        folder = await self.checked_folder(path)
+        if commit:
+            file = self._writable(path)
+            found, texts = await self.compared(commit, "", [file])
+            if not found.files and not self.in_base(file):
+                raise Refused(f"{commit} does not have {file}.", "Use history to see which commits changed it.")
+            text = texts[found.files[0].old] if found.files and found.files[0].old else await self.base_text(file)
+            if found.files and (text is None or found.files[0].old is None):
+                raise Refused(f"{file} is no text in {commit}, or is not there.", "Use history to see the commits.")
+            return await self._allowed((FileChange(file, text),))
+        changes = await self.effective_changes()
+        wanted = [each for each in changes if is_within(each, folder)]
+        if not wanted:
+            some = ", ".join(list(changes)[:20])
+            advice = f"You have changed: {some}{' …' if len(changes) > 20 else ''}." if changes else ""
+            raise Refused(f"You have not changed {path}." if changes else "You have changed nothing.", advice)
+        return tuple([FileChange(each, await self.base_text(each)) for each in wanted])
+
+    def copy(self) -> "Workspace":
+        """Return a workspace of the same files and changes, to try more of them."""
+        return Workspace(
+            self._docs, self.source, self.commit, self.files, self._changes,
+            limits=self.limits, merged=self.merged, texts=self._texts,
+        )  # fmt: skip
 
     async def effective_changes(self) -> dict[str, str | None]:
         """The changes without those that leave a file as it was."""

@@ -248,11 +248,21 @@ class DocsSource(Protocol):
         Raises: as ``list_files``, and Unavailable when it takes too long.
         """
 
-    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
-        """Return the files below a path that a commit changed, the given one or an earlier one. ``name``: its id, or
-        the beginning of it.
+    async def changed_by(self, source: Source, commit: str, name: str, paths: Sequence[str]) -> CommitChanges:
+        """Return the files that a commit changed, the given one or an earlier one: those that are, or are below, one of
+        the paths, all for none. ``name``: its id, or the beginning of it.
 
         Raises: as ``history``; NotFound when the commit, or the one before it, is not in the history that is here.
+        """
+
+    async def compared(
+        self, source: Source, commit: str, before: str, after: str, paths: Sequence[str]
+    ) -> CommitChanges:
+        """Return the files that differ between two commits, as ``changed_by`` does, and the newer commit. Each is given
+        by its id, or the beginning of it, as far as it is in the history of ``commit``; or it is a tag or a branch,
+        which is fetched. An empty one is ``commit`` itself.
+
+        Raises: as ``changed_by`` and ``fetch``; NotFound for any other name.
         """
 
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:

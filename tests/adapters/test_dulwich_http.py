@@ -293,6 +293,21 @@ async def test_context_is_fetched_with_its_own_token(docs, source, server, someo
         await docs.fetch(replace(context, git_token_env="OLD_TOKEN"))
 
 
+@pytest.mark.parametrize("name", ["", "code"])
+async def test_tags_are_compared(docs, source, someone_pushes, repository, name):
+    asked = replace(source, context=name)
+    git("-c", "user.name=A", "-c", "user.email=a@example.com", "tag", "-a", "v1", "-m", "one", "main", cwd=repository)
+    await someone_pushes("main", "kite.py", "def fly(): ...\n")
+    git("tag", "v2", "main", cwd=repository)
+    newest = await someone_pushes("main", "kite.py", "def fly(height): ...\n")
+    assert (await docs.fetch(asked)).base_commit == newest
+    (file,) = (await docs.compared(asked, newest, "v1", "v2", [])).files
+    assert (file.path, file.old) == ("kite.py", None)
+    assert (await docs.read_files(asked, [file.new]))[file.new] == b"def fly(): ...\n"
+    assert len((await docs.compared(asked, newest, "v2", "", ["kite.py"])).files) == 1
+    assert not (await docs.compared(asked, newest, "v2", "", ["docs"])).files
+
+
 async def test_commit_of_a_lost_context_clone_is_fetched_again(docs, source, someone_pushes):
     context = replace(source, ref="", context="code")
     recorded = (await docs.fetch(context)).base_commit

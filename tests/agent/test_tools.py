@@ -113,7 +113,10 @@ def sections(result):
 async def test_words_find_the_best_section_first():
     found = await run("search", files=RANKED, query="how many times is a call retried?")
     assert sections(found)[0] == "limits.md"
-    assert "limits.md, lines 7 to 9: Limits > Retries\n  A call is retried three times." in found.result
+    assert (
+        "limits.md, lines 7 to 9: Limits > Retries\n  7: ## Retries\n  9: A call is retried three times."
+        in found.result
+    )
     assert "other.md" not in found.result
     assert "src/retry.py" in sections(await run("search", files=RANKED, query="retry function"))
 
@@ -169,7 +172,7 @@ async def test_large_files_of_a_search_or_commit_are_read_by_and_by():
         docs, SOURCE, commit, CommitFiles(await docs.list_files(SOURCE, commit)), limits=Limits(compared_characters=200)
     )
     assert (await search(tree, None, "docs", Search("new", exact=True))).value.count == 150
-    shown = (await commit_diff(tree, commit, "")).result
+    shown = (await commit_diff(tree, commit)).result
     assert "130 more files changed" in shown
     assert "+new 0" in shown
     assert docs.most * MAX_BLOB_BYTES <= 128 << 20

@@ -131,14 +131,32 @@ class TransportContract:
         first = await someone_pushes("main", "docs/index.md", "One\n")
         base = await someone_pushes("main", "README.md", "Theirs\n")
         assert (await docs.fetch(source)).base_commit == base
-        changed = await docs.changed_by(source, base, first[:8], "")
+        changed = await docs.changed_by(source, base, first[:8], [])
         assert changed.commit.commit == first
         (file,) = changed.files
         contents = await docs.read_files(source, [file.old, file.new])
         assert (contents[file.old].decode(), contents[file.new]) == (FILES["docs/index.md"], b"One\n")
-        assert not (await docs.changed_by(source, base, first, "src")).files
+        assert not (await docs.changed_by(source, base, first, ["src"])).files
         with pytest.raises(NotFound):
-            await docs.changed_by(source, base, "0" * 12, "")
+            await docs.changed_by(source, base, "0" * 12, [])
+
+    async def test_commits_and_branches_are_compared(self, docs, source, someone_pushes):
+        await docs.register(source)
+        before = (await docs.fetch(source)).base_commit
+        released = await someone_pushes("v1.0", "docs/index.md", "Released\n")
+        await someone_pushes("main", "docs/index.md", "One\n")
+        await someone_pushes("main", "README.md", "Theirs\n")
+        base = (await docs.fetch(source)).base_commit
+        changed = await docs.compared(source, base, before[:10], "", [])
+        assert changed.commit.commit == base
+        assert [file.path for file in changed.files] == ["README.md", "docs/index.md"]
+        (file,) = (await docs.compared(source, base, "v1.0", base, ["docs"])).files
+        contents = await docs.read_files(source, [file.old, file.new])
+        assert [contents[file.old], contents[file.new]] == [b"Released\n", b"One\n"]
+        assert (await docs.compared(source, base, before, "v1.0", ["docs/index.md"])).commit.commit == released
+        for name in ("0" * 12, "v9", "..", "a b"):
+            with pytest.raises(NotFound):
+                await docs.compared(source, base, name, "", [])
 
     async def test_a_push_makes_the_branch_and_can_be_repeated(self, docs, source):
         await docs.register(source)

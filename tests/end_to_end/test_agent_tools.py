@@ -64,7 +64,7 @@ async def test_model_finds_reads_changes_and_checks(http, serving, provider):
     words, pattern, read, history, outside, _, check, diff, *_ = (
         message["content"] for message in prompts[-1] if message["role"] == "tool"
     )
-    assert words.startswith("Best sections:\n<data ")
+    assert words.startswith("Best sections, ")
     assert "install.md, lines " in words
     assert "install.md (" in pattern
     assert "     1\t" in read

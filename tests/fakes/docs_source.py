@@ -182,27 +182,36 @@ class FakeDocsSource:
         found = [self.commits[one] for one in self._line(commit) if self._changed(one, path)]
         return Past(tuple(found[:limit]), is_whole=True)
 
-    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+    async def changed_by(self, source: Source, commit: str, name: str, paths: Sequence[str]) -> CommitChanges:
         if source.context:
-            return await self._context(source).changed_by(_plain(source), commit, name, path)
+            return await self._context(source).changed_by(_plain(source), commit, name, paths)
         found = next((one for one in self._line(commit) if one.startswith(name)), None)
         if found is None:
             raise NotFound(f"Commit not found: {name}.")
-        return CommitChanges(self.commits[found], tuple(self._changed(found, path)), 0)
+        return CommitChanges(self.commits[found], tuple(self._changed(found, *paths)), 0)
+
+    async def compared(
+        self, source: Source, commit: str, before: str, after: str, paths: Sequence[str]
+    ) -> CommitChanges:
+        if source.context:
+            return await self._context(source).compared(_plain(source), commit, before, after, paths)
+        old, new = (self._named(commit, name) if name else commit for name in (before, after))
+        return CommitChanges(self.commits[new], tuple(_differing(self.trees[old], self.trees[new], *paths)), 0)
+
+    def _named(self, commit: str, name: str) -> str:
+        found = self.branches.get(name) or next((one for one in self._line(commit) if one.startswith(name)), None)
+        if found is None:
+            raise NotFound(f"Commit not found, nor a tag or a branch: {name}.")
+        return found
 
     def _line(self, commit: str | None) -> Iterator[str]:
         while commit is not None:
             yield commit
             commit = self.parents[commit]
 
-    def _changed(self, commit: str, path: str) -> list[ChangedFile]:
-        now, parent = self.trees[commit], self.parents[commit]
-        before = self.trees[parent] if parent else {}
-        return [
-            ChangedFile(one, before.get(one), now.get(one))
-            for one in sorted(now.keys() | before.keys())
-            if before.get(one) != now.get(one) and (not path or one == path or one.startswith(f"{path}/"))
-        ]
+    def _changed(self, commit: str, *paths: str) -> list[ChangedFile]:
+        parent = self.parents[commit]
+        return _differing(self.trees[parent] if parent else {}, self.trees[commit], *paths)
 
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
         self._fail()
@@ -377,3 +386,12 @@ class StallingDocsSource(FakeDocsSource):
         if (source.project_id, operation) in self.stalled:
             await asyncio.Event().wait()
         await asyncio.sleep(0)
+
+
+def _differing(before: Mapping[str, str], now: Mapping[str, str], *paths: str) -> list[ChangedFile]:
+    return [
+        ChangedFile(one, before.get(one), now.get(one))
+        for one in sorted(now.keys() | before.keys())
+        if before.get(one) != now.get(one)
+        and (not any(paths) or any(one == path or one.startswith(f"{path}/") for path in paths))
+    ]

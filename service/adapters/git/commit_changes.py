@@ -1,7 +1,7 @@
 """Changes of commits: the files of one, and the last commits of a file; as far as the clone has the history."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -77,7 +77,7 @@ def last_commits(clone: Path, commit: str, path: str, limit: int) -> Past:
         return Past(tuple(found), is_whole=not walk.is_cut)
 
 
-def changed_by(clone: Path, commit: str, name: str, path: str) -> CommitChanges:
+def changed_by(clone: Path, commit: str, name: str, paths: Sequence[str]) -> CommitChanges:
     """Return the files that an ancestor of a commit changed, by the beginning of its id. Raise NotFound."""
     with opened(clone) as repository:
         commit_of(repository, commit)
@@ -88,21 +88,44 @@ def changed_by(clone: Path, commit: str, name: str, path: str) -> CommitChanges:
         if one.parents and not history.parents(found):
             raise NotFound(f"The commit before {name} is not here: only the last commits are.")
         before = [parent for parent in map(history.commit, history.parents(found)[:1]) if parent is not None]
-        files: list[ChangedFile] = []
-        more = 0
+        return _changes(objects, before[0].tree if before else None, found, one, paths)
+
+
+def compared(clone: Path, before: str, after: str, paths: Sequence[str]) -> CommitChanges:
+    """Return the files that differ between two commits that are here."""
+    with opened(clone) as repository:
+        old, new = commit_of(repository, before), commit_of(repository, after)
+        return _changes(Objects(repository), old.tree, checked_id(after), new, paths)
+
+
+def ancestor(clone: Path, commit: str, name: str) -> str | None:
+    """Return the commit of this id, or whose id begins so, among those that come before a commit, itself included."""
+    with opened(clone) as repository:
+        commit_of(repository, commit)
         try:
-            for change in changes(objects, before[0].tree if before else None, one.tree):
-                shown = change.path.decode("utf-8", "replace")
-                if path and shown != path and not shown.startswith(f"{path}/"):
-                    continue
-                if len(files) >= MAX_FILES:
-                    more += 1
-                    continue
-                blobs = (None if blob is None else blob.decode() for blob in (change.old, change.new))
-                files.append(ChangedFile(shown, *blobs))
-        except TooDeep:
-            raise Invalid("Its folders are nested too deeply to be compared.", code="too_large") from None
-        return CommitChanges(_past(found, one), tuple(files), more)
+            return _ancestor(History(repository), checked_id(commit), name.lower().encode()).decode()
+        except NotFound:
+            return None
+
+
+def _changes(
+    objects: Objects, before: ObjectID | None, found: ObjectID, one: Commit, paths: Sequence[str]
+) -> CommitChanges:
+    files: list[ChangedFile] = []
+    more = 0
+    try:
+        for change in changes(objects, before, one.tree):
+            shown = change.path.decode("utf-8", "replace")
+            if any(paths) and not any(shown == path or shown.startswith(f"{path}/") for path in paths):
+                continue
+            if len(files) >= MAX_FILES:
+                more += 1
+                continue
+            blobs = (None if blob is None else blob.decode() for blob in (change.old, change.new))
+            files.append(ChangedFile(shown, *blobs))
+    except TooDeep:
+        raise Invalid("Its folders are nested too deeply to be compared.", code="too_large") from None
+    return CommitChanges(_past(found, one), tuple(files), more)
 
 
 def _ancestor(history: History, start: ObjectID, name: bytes) -> ObjectID:

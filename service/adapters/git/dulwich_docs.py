@@ -19,6 +19,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TypeVar
 
+from dulwich.refs import Ref, check_ref_format
 from msgspec.structs import replace
 
 from service.adapters.code_hosts.named_secrets import token_from
@@ -26,13 +27,13 @@ from service.adapters.git import hosted_sync as git_own
 from service.adapters.git import import_repository as git_import
 from service.adapters.git import upstream_sync as git_refresh
 from service.adapters.git.changes import changes_between
-from service.adapters.git.commit_changes import changed_by, last_commits
+from service.adapters.git.commit_changes import ancestor, changed_by, compared, last_commits
 from service.adapters.git.export import export
 from service.adapters.git.listings import Listings
 from service.adapters.git.merging import merge_base, write_merge
 from service.adapters.git.objects import Objects, checked_id, read_blobs
 from service.adapters.git.remote import transport as git_transport
-from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, require_ref
+from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, named_commit, require_ref
 from service.adapters.git.remote.remotes import Remote, remote_of, with_token
 from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
 from service.domain.errors import Invalid, NotFound, ServiceError, Unavailable
@@ -63,6 +64,7 @@ IMPORT_SECONDS = 3_600.0
 EXPORT_SECONDS = 300.0
 HISTORY_SECONDS = 20.0
 MAX_WITH_HISTORY = 1_000
+_ID = re.compile(r"[0-9a-fA-F]{6,40}")
 
 CHILD_BYTES = 4 * 1024 * 1024 * 1024
 """Limit for the child's address space, in bytes; the pack is mapped into it, too."""
@@ -263,13 +265,49 @@ class DulwichDocs:
             return found
         return await self._asked_of_history(source, commit, last_commits, path, limit)
 
-    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+    async def changed_by(self, source: Source, commit: str, name: str, paths: Sequence[str]) -> CommitChanges:
         try:
-            return await self._asked_of_history(source, commit, changed_by, name, path)
+            return await self._asked_of_history(source, commit, changed_by, name, paths)
         except NotFound:
             if not await self._with_more_history(source, commit):
                 raise
-        return await self._asked_of_history(source, commit, changed_by, name, path)
+        return await self._asked_of_history(source, commit, changed_by, name, paths)
+
+    async def compared(
+        self, source: Source, commit: str, before: str, after: str, paths: Sequence[str]
+    ) -> CommitChanges:
+        ids = [await self._named(source, commit, name) if name else commit for name in (before, after)]
+        clone = await self._clone(source)
+        return await run_in_child(
+            compared, clone, *ids, paths, timeout_seconds=HISTORY_SECONDS, memory_bytes=CHILD_BYTES
+        )
+
+    async def _named(self, source: Source, commit: str, name: str) -> str:
+        """Return the commit that an id, a tag or a branch names. Raise NotFound, and as ``fetch``."""
+        found: str | None = None
+        if _ID.fullmatch(name):
+            found = await self._asked_of_history(source, commit, ancestor, name)
+            if found is None and await self._with_more_history(source, commit):
+                found = await self._asked_of_history(source, commit, ancestor, name)
+        if found is None and check_ref_format(Ref(b"refs/tags/" + name.encode(errors="replace"))):
+            found = await self._fetched(source, name)
+        if found is None:
+            raise NotFound(f"Commit not found, nor a tag or a branch: {name[:100]}.")
+        return found
+
+    async def _fetched(self, source: Source, name: str) -> str | None:
+        """Return the commit of a branch or a tag of the repository; None where it has neither."""
+        clone = await self._clone(source)
+        if source.code_host == "local" and not source.context:
+            return await asyncio.to_thread(named_commit, self._hosted(source), name)
+        remote = await self._theirs(source)
+        async with self._locked(source):
+            try:
+                return (await self._remotely(fetch_context, clone, remote, name))[1]
+            except Invalid as error:
+                if error.code == "no_such_branch":
+                    return None
+                raise
 
     async def _asked_of_history(self, source: Source, commit: str, ask: Callable[..., T], *args: object) -> T:
         async def run(clone: Path) -> T:

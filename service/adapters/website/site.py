@@ -170,9 +170,15 @@ class WebsiteDocs(DocsSource):
         self._refuse(source)
         return await self._repositories.history(source, commit, path, limit=limit)
 
-    async def changed_by(self, source: Source, commit: str, name: str, path: str) -> CommitChanges:
+    async def changed_by(self, source: Source, commit: str, name: str, paths: Sequence[str]) -> CommitChanges:
         self._refuse(source)
-        return await self._repositories.changed_by(source, commit, name, path)
+        return await self._repositories.changed_by(source, commit, name, paths)
+
+    async def compared(
+        self, source: Source, commit: str, before: str, after: str, paths: Sequence[str]
+    ) -> CommitChanges:
+        self._refuse(source)
+        return await self._repositories.compared(source, commit, before, after, paths)
 
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
         self._refuse(source)

@@ -9,4 +9,4 @@ class Refused(Exception):
 
     def __init__(self, reason: str, advice: str = "", *, docs_folder: str = "") -> None:
         super().__init__(f"{reason} {advice}" if advice else reason)
-        self.reason, self.docs_folder = reason, docs_folder
+        self.reason, self.advice, self.docs_folder = reason, advice, docs_folder

@@ -17,6 +17,7 @@ from service.agent.loop.rounds import questions
 from service.agent.prompts import prompt
 from service.agent.tools.arguments import WRITING
 from service.agent.tools.checking import shown_problems
+from service.agent.tools.excerpts import beginning
 from service.agent.tools.results import as_data, bounded
 from service.domain.jobs.decider import (
     BaseMerged,
@@ -207,10 +208,10 @@ def cut(result: str, most: int) -> str:
     """The beginning of a result, its data fenced as before."""
     if len(result) <= most:
         return result
-    kept = result[:most]
+    kept = beginning(result, most)
     opened = [tag for tag in _FENCE.findall(kept) if f"</data {tag}>" not in kept]
     fence = f"\n</data {opened[-1]}>" if opened else ""
-    return f"{kept}{fence}\n[{len(result) - most} characters more were left out: ask for less at once]"
+    return f"{kept}{fence}\n[{len(result) - len(kept)} characters more were left out: ask for less at once]"
 
 
 def _short_result(step: ToolReturned) -> str:
@@ -270,6 +271,8 @@ def _paths_of(call: ToolCall) -> list[str]:
     except msgspec.DecodeError:
         return []
     found = [arguments.get(name) for name in ("path", "to")]
+    edits = arguments.get("edits")
+    found += [edit.get("path") for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []
     return [bounded(path, 200) for path in found if isinstance(path, str)]
 
 

@@ -3,6 +3,7 @@
 The JSON Schemas that a model is shown come from the same structs that decode its arguments, so they cannot drift.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -80,6 +81,20 @@ class Replace(Arguments, frozen=True, tag_field="tool", tag="replace"):
     line: Annotated[int | None, Meta(description="Only what begins on this line.")] = None
 
 
+class Edit(Struct, frozen=True, forbid_unknown_fields=True):
+    path: Path
+    old: str
+    new: str
+    all: bool = False
+    line: int | None = None
+
+
+class EditFiles(Arguments, frozen=True, tag_field="tool", tag="edit"):
+    """Replace texts in one file or several, in order, each as replace does. When one cannot be done, none is."""
+
+    edits: Annotated[tuple[Edit, ...], Meta(min_length=1, max_length=100)]
+
+
 class Insert(Arguments, frozen=True, tag_field="tool", tag="insert"):
     """Insert lines into a file after the given line (0: before the first); at the end if no line is given."""
 
@@ -108,6 +123,17 @@ class Delete(Arguments, frozen=True, tag_field="tool", tag="delete"):
     path: Path
 
 
+class Revert(Arguments, frozen=True, tag_field="tool", tag="revert"):
+    """Undo your changes of a file, or of all files in a folder: each is again as you found it, or as a commit had
+    it.
+    """
+
+    path: Annotated[str, Meta(min_length=1, description='A file or a folder; ".": everything that you changed.')]
+    commit: Annotated[
+        str, Meta(description="Only for a file: the commit or tag whose text is wanted; none: the one you began with.")
+    ] = ""
+
+
 class CheckLinks(Arguments, frozen=True, tag_field="tool", tag="check_links"):
     """List broken links between pages, and missing pages that the navigation names, with the best replacements.
 
@@ -130,16 +156,24 @@ class CheckExternal(Arguments, frozen=True, tag_field="tool", tag="check_externa
 
 
 class Diff(Arguments, frozen=True, tag_field="tool", tag="diff"):
-    """Show your own changes so far as a diff against the files as you found them, or what an earlier commit changed; in
-    a context repository, what its last commit changed.
+    """Show your own changes so far as a diff against the files as you found them, what an earlier commit changed, or
+    what lies between two commits; in a context repository, what its last commit changed.
     """
 
     path: Annotated[
         str, Meta(description="Only this file, or the files in this folder; @NAME/… in a context repository.")
     ] = ""
+    paths: Annotated[
+        tuple[str, ...], Meta(max_length=50, description="Several files or folders, instead of path.")
+    ] = ()
     commit: Annotated[
         str, Meta(description="Id of a commit that history lists; none: your own changes, or the last of the context.")
     ] = ""
+    since: Annotated[str, Meta(description="Instead of commit: the older one, by its id, or a tag or branch.")] = (
+        msgspec.field(default="", name="from")
+    )
+    to: Annotated[str, Meta(description="With from: the newer one; none: the files as you found them.")] = ""
+    start_line: Annotated[int, Meta(ge=1, description="Of the diff, to go on with a long one.")] = 1
 
 
 class History(Arguments, frozen=True, tag_field="tool", tag="history"):
@@ -149,6 +183,9 @@ class History(Arguments, frozen=True, tag_field="tool", tag="history"):
         ""
     )
     limit: Annotated[int, Meta(ge=1, le=50)] = 10
+    skip: Annotated[
+        int, Meta(ge=0, le=1000, description="Leave out the newest, this number of them, to see those before.")
+    ] = 0
 
 
 class PlanItem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -205,22 +242,24 @@ class Finish(Arguments, frozen=True, tag_field="tool", tag="finish"):
 
 
 Looking: TypeAlias = ListFiles | Search | Read | Diff | History
-Changing: TypeAlias = Replace | Insert | Write | Move | Delete
+Changing: TypeAlias = Replace | EditFiles | Insert | Write | Move | Delete | Revert
 Checking: TypeAlias = CheckLinks | CheckExternal | Check
 Reporting: TypeAlias = Plan | Ask | Finish
 ToolArguments: TypeAlias = Looking | Changing | Checking | Reporting
 
-WRITING = frozenset({"write", "replace", "insert", "move", "delete"})
+WRITING = frozenset({"write", "replace", "edit", "insert", "move", "delete", "revert"})
 """Tools that change files."""
 KINDS: dict[str, type[ToolArguments]] = {
     "list": ListFiles,
     "search": Search,
     "read": Read,
     "replace": Replace,
+    "edit": EditFiles,
     "insert": Insert,
     "write": Write,
     "move": Move,
     "delete": Delete,
+    "revert": Revert,
     "check_links": CheckLinks,
     "check_external": CheckExternal,
     "check": Check,
@@ -237,7 +276,9 @@ def written_paths(arguments: ToolArguments) -> tuple[str, ...]:
     match arguments:
         case Move(path=path, to=to):
             return path, to
-        case Replace(path=path) | Insert(path=path) | Write(path=path) | Delete(path=path):
+        case EditFiles(edits=edits):
+            return tuple(edit.path for edit in edits)
+        case Replace(path=path) | Insert(path=path) | Write(path=path) | Delete(path=path) | Revert(path=path):
             return (path,)
         case _:
             return ()
@@ -250,6 +291,23 @@ def descriptions() -> tuple[Tool, ...]:
         Tool(name, " ".join((kind.__doc__ or "").replace("``", "").split()), _schema(kind))
         for name, kind in KINDS.items()
     )
+
+
+def shown_fields(name: str) -> str:
+    """Return a tool's fields in words, for a model that gave others."""
+    return _shown_fields(next(tool.parameters for tool in descriptions() if tool.name == name))
+
+
+def _shown_fields(schema: Mapping[str, Any]) -> str:
+    shown = []
+    for field, value in schema["properties"].items():
+        notes = ["required"] if field in schema.get("required", ()) else []
+        if "enum" in value:
+            notes.append(" or ".join(map(str, value["enum"])))
+        if "properties" in value.get("items", ()):
+            notes.append(f"each with {_shown_fields(value['items'])}")
+        shown.append(f"{field} ({'; '.join(notes)})" if notes else field)
+    return ", ".join(shown) or "none"
 
 
 def _schema(kind: type[ToolArguments]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def shown_problems(problems: Sequence[Problem]) -> str:
         for problem in ordered[:MAX_PROBLEMS_SHOWN]
     ]
     if len(problems) > MAX_PROBLEMS_SHOWN:
-        lines.append(f"- and {len(problems) - MAX_PROBLEMS_SHOWN} more")
+        lines.append(f"- and {len(problems) - MAX_PROBLEMS_SHOWN} more: correct these, and ask again")
     return as_data("\n".join(lines))
 
 

@@ -5,17 +5,21 @@ files are.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
+from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import History
-from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, number_of, with_data
+from service.agent.tools.excerpts import beginning
+from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, fitting, named, number_of, with_data
 from service.agent.tree import EVERYTHING, Tree, is_within, lines_of
 from service.agent.workspace import Workspace
 from service.domain.texts.comparison import Effort, Opcode, coarse_opcodes, opcodes
 from service.domain.tool_values import Diffed
-from service.ports.docs_source import PastCommit
+from service.ports.docs_source import CommitChanges, PastCommit
 
 CONTEXT = 3
 STEPS = 4_000_000
 """For one diff. A file whose comparison takes more has no common lines but at its beginning and end."""
+ROOM_FOR_NAMES = 4_000
+"""Characters of a result that are kept for what stands above and below the lines."""
 MAX_LINE = 2_000
 """Characters of a line that are shown."""
 
@@ -23,9 +27,11 @@ Versions = tuple[str, str, str | None, str | None]
 """Old path, new path, old text and new text; None where there is no file."""
 
 
-async def own_diff(workspace: Workspace, moved: Mapping[str, str], path: str) -> Outcome:
+async def own_diff(
+    workspace: Workspace, moved: Mapping[str, str], paths: Sequence[str] = ("",), start_line: int = 1
+) -> Outcome:
     """Show the job's changes. ``moved``: old path to new path of files that were moved."""
-    scope = await workspace.checked_folder(path)
+    scopes = [await workspace.checked_folder(path) for path in paths]
     effective = await workspace.effective_changes()
     came_from = {to: old for old, to in moved.items() if to in effective and old in effective}
     versions: list[Versions] = []
@@ -33,17 +39,32 @@ async def own_diff(workspace: Workspace, moved: Mapping[str, str], path: str) ->
         if new in moved and moved[new] in came_from:
             continue  # it is shown where it is now
         old = came_from.get(new, new)
-        if is_within(new, scope) or is_within(old, scope):
+        if any(is_within(new, scope) or is_within(old, scope) for scope in scopes):
             versions.append((old, new, await workspace.base_text(old), text))
     if not versions:
-        where = f" in {scope}" if scope not in ("", EVERYTHING) else ""
-        return Outcome(f"You have changed nothing{where}.")
-    return await asyncio.to_thread(shown, f"{number_of(len(versions), 'file')} changed", versions)
+        where = [scope for scope in scopes if scope not in ("", EVERYTHING)]
+        return Outcome(f"You have changed nothing{' in ' + named(where) if where else ''}.")
+    return await asyncio.to_thread(shown, f"{number_of(len(versions), 'file')} changed", versions, start_line)
 
 
-async def commit_diff(tree: Tree, name: str, path: str) -> Outcome:
+async def commit_diff(tree: Tree, name: str, paths: Sequence[str] = ("",), start_line: int = 1) -> Outcome:
     """Show what a commit of the tree's history changed."""
-    found, texts = await tree.changed_by(name.strip(), await _scope(tree, path))
+    found, texts = await tree.changed_by(name.strip(), await _scopes(tree, paths))
+    head = f"Commit {found.commit.commit[:8]} changed {number_of(len(found.files), 'file')}"
+    return await _commits_diff(tree, head, found, texts, start_line)
+
+
+async def range_diff(tree: Tree, since: str, to: str, paths: Sequence[str], start_line: int = 1) -> Outcome:
+    """Show what differs between two commits, tags or branches; an empty ``to`` is the tree as it was found."""
+    found, texts = await tree.compared(since.strip(), to.strip(), await _scopes(tree, paths))
+    shown_to = to.strip() or found.commit.commit[:8]
+    head = f"From {since.strip()[:100]} to {shown_to[:100]}, {number_of(len(found.files), 'file')} changed"
+    return await _commits_diff(tree, head, found, texts, start_line)
+
+
+async def _commits_diff(
+    tree: Tree, head: str, found: CommitChanges, texts: Mapping[str, str | None], start_line: int
+) -> Outcome:
     versions = [
         (
             tree.prefix + file.path,
@@ -54,30 +75,43 @@ async def commit_diff(tree: Tree, name: str, path: str) -> Outcome:
         for file in found.files
         if not any(blob is not None and texts[blob] is None for blob in (file.old, file.new))
     ]
-    named = [tree.prefix + file.path for file in found.files]
-    binary = [path for path in named if path not in {version[1] for version in versions}]
-    head = _line(found.commit)
+    paths = [tree.prefix + file.path for file in found.files]
+    binary = [path for path in paths if path not in {version[1] for version in versions}]
+    newest = _line(found.commit)
     if not found.files:
-        return Outcome(with_data(f"{head[:8]} changed nothing there that can be shown:", head)[0])
-    rest = [f"Not text: {', '.join(binary[:20])}"] if binary else []
-    rest += [f"{number_of(found.more, 'more file')} changed"] if found.more else []
-    changed = f"Commit {head[:8]} changed {number_of(len(found.files), 'file')}"
-    return await asyncio.to_thread(shown, changed, versions, above=(head, *rest), commit=found.commit.commit)
+        return Outcome(with_data(f"{newest[:8]}: nothing changed there that can be shown:", newest)[0])
+    rest = [f"Not text: {named(binary)}"] if binary else []
+    rest += [f"{number_of(found.more, 'more file')} changed: give a path to see them"] if found.more else []
+    above, commit = (newest, *rest), found.commit.commit
+    return await asyncio.to_thread(shown, head, versions, start_line, above=above, commit=commit)
 
 
 async def history(tree: Tree, asked: History) -> Outcome:
     scope = await _scope(tree, asked.path)
-    found = await tree.history(scope, asked.limit)
+    found = await tree.history(scope, asked.skip + asked.limit)
+    commits = found.commits[asked.skip :]
     where = tree.prefix + scope if scope else tree.prefix or "the repository"
-    more = "" if found.is_whole or len(found.commits) >= asked.limit else " The history before is not here."
-    if not found.commits:
-        return Outcome(f"No commit of {where} is in the history that is here.")
-    lines = "\n".join(map(_line, found.commits))
-    return Outcome(with_data(f"The last {number_of(len(found.commits), 'commit')} of {where}.{more}", lines)[0])
+    more = "" if found.is_whole or len(commits) >= asked.limit else " The history before is not here."
+    if len(commits) >= asked.limit:
+        more = f" There may be more: set skip to {asked.skip + asked.limit}."
+    if not commits:
+        before = " before these" if asked.skip else ""
+        return Outcome(f"No commit of {where}{before} is in the history that is here.")
+    lines = "\n".join(map(_line, commits))
+    head = f"The last {number_of(len(commits), 'commit')} of {where}.{more}"
+    if asked.skip:
+        head = f"{number_of(len(commits), 'commit')} of {where}, after the first {asked.skip}.{more}"
+    return Outcome(with_data(head, lines)[0])
 
 
 def _line(commit: PastCommit) -> str:
     return f"{commit.commit[:10]} {commit.at:%Y-%m-%d} {commit.author}: {commit.subject}"
+
+
+async def _scopes(tree: Tree, paths: Sequence[str]) -> Sequence[str]:
+    """Return the files and folders that are meant; none for everything."""
+    scopes = [await _scope(tree, path) for path in paths]
+    return scopes if all(scopes) else ()
 
 
 async def _scope(tree: Tree, path: str) -> str:
@@ -86,22 +120,26 @@ async def _scope(tree: Tree, path: str) -> str:
     return "" if scope == EVERYTHING else scope
 
 
-def shown(head: str, files: Sequence[Versions], above: Sequence[str] = (), commit: str = "") -> Outcome:
-    """Show files as far as there is space for them, and name the others; ``commit``: the one that changed them."""
-    effort, room, parts, named = Effort(STEPS), MAX_RESULT_CHARACTERS - 4_000, list(above), list[str]()
+def shown(
+    head: str, files: Sequence[Versions], start_line: int = 1, above: Sequence[str] = (), commit: str = ""
+) -> Outcome:
+    """Show a diff from one of its lines on, as far as there is space, and name the files that come after;
+    ``commit``: the one that changed them.
+    """
+    effort, lines, begins = Effort(STEPS), list[str](), dict[str, int]()
     for file in files:
-        text = "\n".join(unified(file, effort))
-        if len(text) > room and len(parts) == len(above):
-            text = f"{text[:room]}\n[… {len(text) - room} characters more]"
-        if len(text) > room + 100:
-            named.append(file[1])
-            continue
-        room -= len(text)
-        parts.append(text)
-    if named:
-        some = ", ".join(named[:20]) + (" …" if len(named) > 20 else "")
-        parts.append(f"[{number_of(len(named), 'more file')}: {some[:1_500]}]")
-        head += "; ask for the rest by path"
+        begins[file[1]] = len(lines) + 1
+        lines += unified(file, effort)
+    if start_line > max(len(lines), 1):
+        raise Refused(f"The diff has {number_of(len(lines), 'line')}.", "Give a start_line among them.")
+    part = fitting(lines[start_line - 1 :], MAX_RESULT_CHARACTERS - ROOM_FOR_NAMES)
+    end = start_line + len(part) - 1
+    parts = [*(above if start_line == 1 else ()), *part]
+    if end < len(lines):
+        head += f"; lines {start_line} to {end} of {len(lines)} (go on with start_line {end + 1}, or ask by path)"
+        after = [path for path, begin in begins.items() if begin > end]
+        if after:
+            parts.append(f"[{number_of(len(after), 'more file')}: {beginning(named(after), 1_500)}]")
     said, span = with_data(f"{head}:", "\n".join(parts))
     return Outcome(said, value=Diffed(span, commit) if commit else None)
 

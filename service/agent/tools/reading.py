@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Read
-from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, bounded, number_of, with_data
+from service.agent.tools.excerpts import beginning
+from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, fitting, number_of, with_data
 from service.agent.tree import EVERYTHING, Tree, lines_of
 from service.domain.texts.unicode_forms import normalized
 from service.domain.tool_values import Lines, Listed
@@ -37,8 +38,14 @@ async def read(tree: Tree, asked: Read) -> Outcome:
     head = f"{shown_path}, lines {asked.start_line} to {end} of {len(lines)}:"
     next_line = None
     if len(text) > MAX_RESULT_CHARACTERS:
-        text = text[:MAX_RESULT_CHARACTERS]
-        head = f"{shown_path}, the beginning of line {asked.start_line} of {len(lines)} (it is too long to show):"
+        left, text = len(text), beginning(text.removesuffix("\n"), MAX_RESULT_CHARACTERS)
+        left -= len(text)
+        head = (
+            f"{shown_path}, the beginning of line {asked.start_line} of {len(lines)}: it has {left} characters more, "
+            f"of which search, with {shown_path} as the folder, shows those around a text"
+        )
+        next_line = end + 1 if end < last else None
+        head += f" (go on with start_line {next_line}):" if next_line is not None else ":"
     elif end < last:
         next_line = end + 1
         head = f"{head[:-1]} (go on with start_line {next_line}):"
@@ -59,10 +66,11 @@ def listing(tree: Tree, folder: str, name: str) -> Outcome:
         lines = _collapsed(wanted, depth)
         while len(deeper := _collapsed(wanted, depth + 1)) <= MAX_LISTED and deeper != lines:
             lines, depth = deeper, depth + 1
-    shown = lines[:MAX_LISTED]
-    text = "\n".join(shown)
-    rest = "" if len(shown) == len(lines) else f" The first {len(shown)} are listed: ask for a folder or a name."
-    said, span = with_data(f"{number_of(len(wanted), 'file')}.{rest}", bounded(text))
+    shown = fitting(lines[:MAX_LISTED])
+    rest = "" if len(shown) == len(lines) else f" The first {len(shown)} lines are shown: ask for a folder or a name."
+    if lines is not wanted and not rest:
+        rest = " Folders stand for their files: ask for a folder or a name."
+    said, span = with_data(f"{number_of(len(wanted), 'file')}.{rest}", "\n".join(shown))
     return Outcome(said, value=Listed(len(wanted), span))
 
 

@@ -4,9 +4,11 @@ A fence's tag is made from the hash of what it holds, which no author can put in
 """
 
 import hashlib
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from service.agent.tools.excerpts import beginning
 from service.domain.jobs.decider import FileChange, Handover, Todo
 from service.domain.tool_values import Span, ToolValue
 
@@ -41,11 +43,30 @@ def with_data(head: str, text: str) -> tuple[str, Span]:
 
 
 def bounded(text: str, characters: int = MAX_RESULT_CHARACTERS) -> str:
-    return text if len(text) <= characters else f"{text[:characters]}\n[… {len(text) - characters} characters more]"
+    """Return a text, or of a long one the beginning, up to a line or a word, and how much more there is."""
+    shown = beginning(text, characters)
+    return text if shown == text else f"{shown}\n[… {len(text) - len(shown)} characters more]"
+
+
+def fitting(lines: Iterable[str], characters: int = MAX_RESULT_CHARACTERS) -> list[str]:
+    """Return the first lines, those that fit into this number of characters."""
+    shown: list[str] = []
+    for line in lines:
+        characters -= len(line) + 1
+        if characters < 0:
+            break
+        shown.append(line)
+    return shown
 
 
 def number_of(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def named(names: Sequence[str], most: int = 20) -> str:
+    """Return the first names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def times(count: int) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence, Set
 
 from service.agent.guards.refused import Refused
 from service.agent.tools.arguments import Search
-from service.agent.tools.matches import Matches, find_pattern, find_text
-from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, as_data, number_of
-from service.agent.tree import Tree
+from service.agent.tools.excerpts import MARK, numbered
+from service.agent.tools.matches import LINES_OF_A_FILE, LINES_OF_THE_FILE, Matches, find_pattern, find_text
+from service.agent.tools.results import MAX_RESULT_CHARACTERS, Outcome, as_data, fitting, number_of
+from service.agent.tree import Tree, lines_of
 from service.domain.errors import Invalid, NotFound, Unavailable
 from service.domain.tool_values import Found
 from service.ports.search_index import SearchIndex
@@ -15,7 +16,14 @@ from service.retrieval.search.live import LiveSection, WordSearch
 from service.runtime.processes import TIMED_OUT, run_in_child
 
 MAX_FILES_FOUND = 200
+FEW_FILES = 40
+"""Files of which more than the first line that matches is shown."""
 MAX_SECTIONS = 8
+ROOM_FOR_SECTIONS = 8_000
+"""Characters of a result that are kept for the best sections."""
+ROOM_FOR_MORE = 200
+"""Characters that are kept for the sentence on what is not shown."""
+MORE = f"where {MARK} stands, read has the rest"
 MAX_SEARCHED_CHARACTERS = 256 << 20
 """Limit for the files that one text is looked for in: a context repository may hold anything."""
 MAX_PATTERN_CHARACTERS = 48 << 20
@@ -40,23 +48,25 @@ async def search(
     paths = await asyncio.to_thread(tree.paths_within, folder)
     if folder and not paths:
         raise Refused(f"No file is in {tree.prefix}{folder}.", "Use list to see the folders.")
+    most = LINES_OF_THE_FILE if tree.exists(folder) else LINES_OF_A_FILE
     if asked.regex:
-        matches, note = await _pattern_matches(tree, paths, asked.query, pattern_seconds)
+        matches, note = await _pattern_matches(tree, paths, asked.query, most, pattern_seconds)
         return _listed(tree, matches, note)
     words = None if asked.exact else WordSearch(asked.query)
-    matches, note = await _text_matches(tree, paths, asked, words)
+    matches, note = await _text_matches(tree, paths, asked, most, words)
     if words is None:
         return _listed(tree, matches, note)
     known = await _known(tree, index, domain, asked.query, set(paths))
     return _listed(tree, matches, note, await _best_sections(tree, words, known))
 
 
-def _listed(tree: Tree, matches: Sequence[Matches], note: str, sections: Sequence[LiveSection] = ()) -> Outcome:
+def _listed(tree: Tree, matches: Sequence[Matches], note: str, sections: Sequence[tuple[str, str]] = ()) -> Outcome:
     """Return the result: a note, the sections, and the matches unless there are none beside sections."""
     shown, listed = _shown_matches(matches, tree.prefix)
     parts = []
     if sections:
-        parts = ["Best sections:\n" + as_data("\n\n".join(_shown_section(one, tree.prefix) for one in sections))]
+        parts = [f"Best sections, each with the lines around the best one; {MORE}:\n"]
+        parts[0] += as_data("\n\n".join(text for _, text in sections))
     if matches or not sections:
         parts.append(shown)
     paths = tuple(tree.prefix + match.path for match in matches[:listed])
@@ -64,7 +74,7 @@ def _listed(tree: Tree, matches: Sequence[Matches], note: str, sections: Sequenc
 
 
 async def _text_matches(
-    tree: Tree, paths: Sequence[str], asked: Search, words: WordSearch | None
+    tree: Tree, paths: Sequence[str], asked: Search, most: int, words: WordSearch | None
 ) -> tuple[list[Matches], str]:
     """Return the matches, and a note where not all files were searched. ``words`` is given what is read."""
     matches: list[Matches] = []
@@ -74,23 +84,30 @@ async def _text_matches(
         if room < 0:
             note = "Not all files were searched: they are too large together. Search in a folder.\n\n"
             break
-        matches += await asyncio.to_thread(_looked_through, texts, asked.query, words)
+        matches += await asyncio.to_thread(_looked_through, texts, asked.query, most, words)
     return sorted(matches, key=lambda match: match.path), note
 
 
-def _looked_through(texts: Mapping[str, str], query: str, words: WordSearch | None) -> list[Matches]:
+def _looked_through(texts: Mapping[str, str], query: str, most: int, words: WordSearch | None) -> list[Matches]:
     if words is None:
-        return find_text(texts, query)
+        return find_text(texts, query, most=most)
     lowered = {path: text.lower() for path, text in texts.items()}
     words.add(texts, lowered)
-    return find_text(texts, query, lowered)
+    return find_text(texts, query, lowered, most)
 
 
-async def _best_sections(tree: Tree, words: WordSearch, known: Sequence[str]) -> Sequence[LiveSection]:
+async def _best_sections(tree: Tree, words: WordSearch, known: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """Return the best sections by path, as they are shown."""
     candidates: dict[str, str] = {}
     async for texts in tree.texts(words.candidates(known)):
         candidates |= texts
-    return await asyncio.to_thread(words.ranked, candidates, known, limit=MAX_SECTIONS)
+
+    def ranked() -> list[tuple[str, str]]:
+        found = words.ranked(candidates, known, limit=MAX_SECTIONS)
+        shown = [(one.path, _shown_section(one, candidates[one.path], tree.prefix)) for one in found]
+        return shown[: max(1, len(fitting((text for _, text in shown), ROOM_FOR_SECTIONS)))]
+
+    return await asyncio.to_thread(ranked)
 
 
 async def _known(tree: Tree, index: SearchIndex | None, domain: str, query: str, paths: Set[str]) -> list[str]:
@@ -105,7 +122,9 @@ async def _known(tree: Tree, index: SearchIndex | None, domain: str, query: str,
     return [path for path in pages if path in paths and path not in tree.changes]
 
 
-async def _pattern_matches(tree: Tree, paths: Sequence[str], pattern: str, seconds: float) -> tuple[list[Matches], str]:
+async def _pattern_matches(
+    tree: Tree, paths: Sequence[str], pattern: str, most: int, seconds: float
+) -> tuple[list[Matches], str]:
     """Return the matches, and a sentence where not all files were searched. Children look for them: what a regular
     expression costs is not linear in its size.
     """
@@ -116,7 +135,9 @@ async def _pattern_matches(tree: Tree, paths: Sequence[str], pattern: str, secon
         nonlocal left
         began = clock()
         try:
-            matches = await run_in_child(find_pattern, texts, pattern, timeout_seconds=left, memory_bytes=PATTERN_BYTES)
+            matches = await run_in_child(
+                find_pattern, texts, pattern, most, timeout_seconds=left, memory_bytes=PATTERN_BYTES
+            )
         except (Unavailable, Invalid) as error:
             why = f"This took longer than {seconds:g} seconds." if error.code == TIMED_OUT else error
             reason = f"The regular expression could not be searched for: {why}"
@@ -150,24 +171,44 @@ def _shown_matches(matches: Sequence[Matches], prefix: str) -> tuple[str, int]:
     if not matches:
         return "No line matches.", 0
     lines: list[str] = []
-    room = MAX_RESULT_CHARACTERS - 2000
+    room = MAX_RESULT_CHARACTERS - ROOM_FOR_SECTIONS - 2 * ROOM_FOR_MORE
+    most = None if len(matches) <= FEW_FILES else 1  # of many, where it is says more than how it stands there
     listed = 0
     for match in matches[:MAX_FILES_FOUND]:
-        shown = [f"{prefix}{match.path} ({match.count})", *(f"  {number}: {text}" for number, text in match.lines)]
-        if len(matches) > 40:  # then where it is says more than how it stands there
-            shown = shown[:2]
+        shown = _shown_match(match, most, room, f"{prefix}{match.path}", is_alone=len(matches) == 1)
         room -= sum(len(line) + 1 for line in shown)
-        if room < 0:
+        if room < 0 and listed:
             break
         lines += shown
         listed += 1
     head = f"{number_of(sum(m.count for m in matches), 'match', 'matches')} in {number_of(len(matches), 'file')}"
     if listed < len(matches):
-        head += f", of which the first {listed} are listed"
+        head += f", of which the first {listed} are listed: search in a folder for the others"
     return f"{head}:\n{as_data(chr(10).join(lines))}", listed
 
 
-def _shown_section(section: LiveSection, prefix: str) -> str:
+def _shown_match(match: Matches, most: int | None, room: int, path: str, *, is_alone: bool) -> list[str]:
+    """Return the lines for one file: those that match, as far as there is room, and how many more there are."""
+    shown = [f"{path} ({match.count})"]
+    last = None
+    for line in match.lines[:most]:
+        text = f"  {line.number}: {line.text}"
+        room -= len(text) + 1
+        if is_alone and room < ROOM_FOR_MORE:
+            break
+        shown.append(text)
+        last = line
+    more = max(0, match.count - (last.matches if last is not None else 0))
+    if more and is_alone and last is not None and len(match.lines) > LINES_OF_A_FILE:
+        shown.append(f"  {MARK} {more} more in this file: read it from line {last.number + 1}")
+    elif more:
+        shown.append(f'  {MARK} {more} more in this file: search again with folder "{path}"')
+    return shown
+
+
+def _shown_section(section: LiveSection, text: str, prefix: str) -> str:
     heading = " > ".join(filter(None, (section.title, *section.heading_path)))
-    text = " ".join(section.text.split())
-    return f"{prefix}{section.path}, lines {section.start_line} to {section.end_line}: {heading}\n  {text[:400]}"
+    lines = [line.rstrip("\n") for line in lines_of(text)]
+    last = min(section.end_line, len(lines))
+    shown = numbered(lines, min(section.start_line, last), last, section.best_line)
+    return "\n".join([f"{prefix}{section.path}, lines {section.start_line} to {last}: {heading}", *shown])

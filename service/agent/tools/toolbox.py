@@ -21,6 +21,7 @@ from service.agent.tools.arguments import (
     CheckLinks,
     Delete,
     Diff,
+    EditFiles,
     Finish,
     History,
     Insert,
@@ -30,13 +31,15 @@ from service.agent.tools.arguments import (
     Plan,
     Read,
     Replace,
+    Revert,
     Search,
     ToolArguments,
     Write,
+    shown_fields,
     written_paths,
 )
 from service.agent.tools.checking import check_links, checked
-from service.agent.tools.diffs import commit_diff, history, own_diff
+from service.agent.tools.diffs import commit_diff, history, own_diff, range_diff
 from service.agent.tools.external import check_external
 from service.agent.tools.reading import listing, read
 from service.agent.tools.reporting import report
@@ -78,7 +81,8 @@ class Toolbox:
         try:
             arguments = decoded_arguments(call.arguments.strip() or "{}", kind)
         except msgspec.ValidationError as error:
-            return Outcome(f"The arguments of {call.name} do not fit: {error}.", is_error=True)
+            said = f"The arguments of {call.name} do not fit: {error}. Its fields are: {shown_fields(call.name)}."
+            return Outcome(said, is_error=True)
         except msgspec.DecodeError as error:
             return Outcome(f"The arguments of {call.name} are not JSON ({error}). Send one JSON object.", is_error=True)
         try:
@@ -115,7 +119,7 @@ class Toolbox:
         match arguments:
             case ListFiles() | Search() | Read() | Diff() | History():
                 return await self._look(arguments)
-            case Replace() | Insert() | Write() | Move() | Delete():
+            case Replace() | EditFiles() | Insert() | Write() | Move() | Delete() | Revert():
                 self._require_own(*written_paths(arguments))
                 return await change(self._workspace, arguments)
             case CheckLinks() | CheckExternal() | Check():
@@ -140,16 +144,28 @@ class Toolbox:
                 if tree is self._workspace and arguments.start_line == 1:
                     outcome = await self._with_title(outcome, tree.checked(path))
                 return outcome
-            case Diff(path=path, commit=commit):
-                tree, path = self._root(path)
-                if commit or tree is not self._workspace:
-                    return await commit_diff(tree, commit or tree.commit, path)
-                return await own_diff(self._workspace, await self._links.moved(), path)
+            case Diff():
+                return await self._diff(arguments)
             case History(path=path):
                 tree, path = self._root(path)
                 return await history(tree, replace(arguments, path=path))
             case _:
                 assert_never(arguments)
+
+    async def _diff(self, asked: Diff) -> Outcome:
+        if (asked.since or asked.to) and asked.commit:
+            raise Refused("A diff is of one commit, or from one to another.", "Give commit, or from and to.")
+        if asked.to and not asked.since:
+            raise Refused("The diff has no beginning.", "Give from, too.")
+        roots = [self._root(path) for path in (*([asked.path] if asked.path or not asked.paths else []), *asked.paths)]
+        tree, scopes = roots[0][0], [path for _, path in roots]
+        if any(other is not tree for other, _ in roots):
+            raise Refused("The paths are in different repositories.", "Ask for each repository alone.")
+        if asked.since:
+            return await range_diff(tree, asked.since, asked.to, scopes, asked.start_line)
+        if asked.commit or tree is not self._workspace:
+            return await commit_diff(tree, asked.commit or tree.commit, scopes, asked.start_line)
+        return await own_diff(self._workspace, await self._links.moved(), scopes, asked.start_line)
 
     async def _with_title(self, outcome: Outcome, path: str) -> Outcome:
         """Add the title of a page that the job has changed, as the reader of the index sees it."""

@@ -50,6 +50,8 @@ class LiveSection(Struct, frozen=True):
     text: str
     start_line: int
     end_line: int
+    best_line: int = 0
+    """The first of the lines that have most of the question's words."""
 
 
 class WordSearch:
@@ -110,7 +112,13 @@ class WordSearch:
             for candidate in ranking.candidates:
                 candidate.meaning_rank = places.get(pages[candidate.page].path, 0)
             ranking.fuse()
-        return [_found(pages, section) for _, section, _ in ranking.best_sections(limit)]
+        found = [_found(pages, section) for _, section, _ in ranking.best_sections(limit)]
+        return [replace(one, best_line=self._best_line(one, texts[one.path])) for one in found]
+
+    def _best_line(self, section: LiveSection, text: str) -> int:
+        lines = text[:MAX_PAGE_CHARACTERS].split("\n")[section.start_line - 1 : section.end_line]
+        having = [sum(needle in line for needle in self._needles) for line in map(str.lower, lines)]
+        return section.start_line + (having.index(max(having)) if having else 0)
 
     def _frequencies(self) -> list[int]:
         return [sum(1 for counts in self._counts.values() if counts[at]) for at in range(len(self._needles))]

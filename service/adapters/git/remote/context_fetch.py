@@ -42,6 +42,16 @@ def fetch_context(clone: Path, remote: Remote, ref: str) -> tuple[str, str]:
     return ref, commit.decode()
 
 
+def named_commit(repository: Path, name: str) -> str | None:
+    """Return the commit of a branch or tag of a repository that is here; None where there is neither."""
+    with opened(repository) as there:
+        found = next((there.refs[ref] for ref in _names(name) if ref in there.refs), None)
+        try:
+            return _commit_behind(there, found).decode() if found is not None else None
+        except KeyError:
+            return None
+
+
 def require_ref(remote: Remote, ref: str) -> None:
     """Raise what ``fetch_context`` raises where the branch or tag does not exist."""
     if not ref:

@@ -3,16 +3,23 @@
 The first are Schemathesis's, in rounds with other seeds until the number asked for is reached; each answer must be
 one that the description has. The others are ``tests/end_to_end/malformed.py``'s: whatever is sent, no answer is a 5xx
 but 503. And ``tests/mcp/fuzzing.py``'s, to each of the two servers for agents: no answer is a 5xx.
+
+``--streams`` reads broken streams of models' providers, ``tests/adapters/stream_fuzzing.py``'s, of each protocol: they
+end as the table of failures says, no turn of the event loop takes over 10 ms of processor time, and memory is bounded.
 """
 
 import argparse
 import asyncio
+import gc
+import resource
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from scripts.bench_table import report
+from tests.adapters.stream_fuzzing import MOST_SECONDS, PROTOCOLS, Protocol, read_all
 from tests.end_to_end.fuzzing import UNLIMITED, fuzz
 from tests.end_to_end.malformed import QUICK, send_malformed
 from tests.mcp.fuzzing import ADMIN_CALLS, CALLS, send_all
@@ -73,11 +80,45 @@ def mcp(folder: Path, requests: int, seed: int) -> tuple[Counter[str], list[str]
     return counts, found
 
 
+Goal = dict[str, Any]
+MOST_MEBIBYTES = 64
+"""Growth of this process while it reads streams: the longest that are kept have 4 MiB, and are read several times."""
+_WARMED_BY = 500
+
+
+def streams(protocol: Protocol, number: int, seed: int) -> tuple[Counter[str], list[Goal], list[str]]:
+    """Read streams: their ends, what is to hold, and those for which something does not."""
+    asyncio.run(read_all(protocol, seed=seed, count=_WARMED_BY))  # what is imported late
+    gc.collect()
+    gc.freeze()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = asyncio.run(read_all(protocol, seed=seed + 1, count=number))
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    goals = [
+        goal(f"{protocol}: exceptions and broken promises", "none", len(found.wrong), met=not found.wrong),
+        goal(
+            f"{protocol}: longest turn, ms of processor time",
+            f"<= {1000 * MOST_SECONDS:.0f}",
+            round(1000 * found.most_seconds, 1),
+            met=found.most_seconds <= MOST_SECONDS,
+        ),
+        goal(f"{protocol}: longer turns", "none", len(found.slow), met=not found.slow),
+        goal(f"{protocol}: more memory, MiB", f"<= {MOST_MEBIBYTES}", grown, met=grown <= MOST_MEBIBYTES),
+    ]
+    return found.ends, goals, found.wrong + found.slow
+
+
+def goal(name: str, wanted: str, measured: float, *, met: bool) -> Goal:
+    return {"name": name, "goal": wanted, "measured": str(measured), "met": met}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=2_000, help="of Schemathesis, at least")
     parser.add_argument("--malformed", type=int, default=1_000, help="raw ones")
     parser.add_argument("--mcp", type=int, default=2_000, help="messages to each server for agents")
+    parser.add_argument("--streams", type=int, default=0, help="broken streams of models, of each protocol")
+    parser.add_argument("--protocol", choices=PROTOCOLS, help="of the streams; all if it is left out")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -101,6 +142,12 @@ def main() -> int:
             {"name": f"{name}: wrong answers", "goal": "none", "measured": str(len(wrong)), "met": not wrong},
         ]
         shown += wrong[:MAX_SHOWN]
+    for protocol in PROTOCOLS if options.streams else ():
+        if options.protocol in (None, protocol):
+            counts, held, wrong = streams(protocol, options.streams, options.seed)
+            rows += [{"kind": protocol, "answer": end, "count": count} for end, count in sorted(counts.items())]
+            goals += held
+            shown += wrong[:MAX_SHOWN]
     report("fuzz", rows, goals, as_json=options.json)
     for one in shown:
         print(one, file=sys.stderr)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.adapters.models.failures import failure_in_stream
+from service.adapters.models.memory import packed
 from service.adapters.models.streams import ChatCompletionsReader, Ending, MessagesReader, Tokens
 from service.domain.errors import Forbidden, Invalid, QuotaUsedUp, RateLimited, Unavailable
 from service.domain.model import ToolCall
@@ -16,10 +17,14 @@ SAMPLES = Path(__file__).parent.parent / "samples" / "providers"
 READERS = {"openai": ChatCompletionsReader, "anthropic": MessagesReader}
 
 
+def fed(reader, data: bytes) -> list[str]:
+    return [text for text in reader.feed(data) if text]
+
+
 def read(sample: str, *, piece: int = 1 << 20) -> tuple[list[str], Ending]:
     reader = READERS[sample.split("/")[0]]()
     data = (SAMPLES / f"{sample}.sse").read_bytes()
-    texts = [text for start in range(0, len(data), piece) for text in reader.feed(data[start : start + piece])]
+    texts = [text for start in range(0, len(data), piece) for text in fed(reader, data[start : start + piece])]
     return texts, reader.ending()
 
 
@@ -159,7 +164,7 @@ def test_any_text_comes_through_any_cuts(texts, piece):
     for reader_type, events in sent.items():
         reader = reader_type()
         data = b"".join(f"data: {json.dumps(event)}\r\n\r\n".encode() for event in events)
-        read_texts = [text for at in range(0, len(data), piece) for text in reader.feed(data[at : at + piece])]
+        read_texts = [text for at in range(0, len(data), piece) for text in fed(reader, data[at : at + piece])]
         assert read_texts == texts
         assert reader.ending().reason == "stop"
 
@@ -168,12 +173,39 @@ def test_lines_without_a_blank_one_between_them_are_separated():
     texts = [{"model": "m", "choices": [{"delta": {"content": word}}]} for word in ("Run ", "the ", "installer.")]
     first, *rest = (f"data: {json.dumps(chunk)}\n".encode() for chunk in texts)
     reader = ChatCompletionsReader()
-    assert list(reader.feed(first + b"\n")) == ["Run "]
-    assert list(reader.feed(b"".join(rest) + b"\n")) == ["the ", "installer."]
+    assert fed(reader, first + b"\n") == ["Run "]
+    assert fed(reader, b"".join(rest) + b"\n") == ["the ", "installer."]
 
 
 def test_parts_that_are_no_text_are_no_answer():
     parts = [{"type": "reasoning", "text": "Hm."}, {"type": "text", "text": "Run"}, {"text": " it"}, {"type": None}]
     chunk = {"model": "m", "choices": [{"delta": {"content": parts, "reasoning_content": "Hm."}}]}
     reader = ChatCompletionsReader()
-    assert list(reader.feed(f"data: {json.dumps(chunk)}\n\n".encode())) == ["Run", " it"]
+    assert fed(reader, f"data: {json.dumps(chunk)}\n\n".encode()) == ["Run", " it"]
+
+
+def test_arguments_that_are_an_object_keep_their_numbers_and_lose_halves_of_characters():
+    function = {"name": "read", "arguments": {"size": 1.5, "count": 2, "path": "\ud83d"}}
+    reader = ChatCompletionsReader()
+    chunk = {"model": "m", "choices": [{"delta": {"tool_calls": [{"function": function}]}, "finish_reason": "stop"}]}
+    assert fed(reader, f"data: {json.dumps(chunk)}\n\n".encode()) == []
+    (call,) = reader.ending().tool_calls
+    assert json.loads(call.arguments) == {"size": 1.5, "count": 2, "path": "\ufffd"}
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {"reasoning_details": [{"type": "a", "text": ["a", 1]}] * 2},
+        {"thinking_blocks": [{"type": "thinking", "signature": [1]}]},
+        {"reasoning_details": [{"half": "\ud83d"}]},
+        {"extra_content": {"deep": json.loads("[" * 800 + "]" * 800)}},
+    ],
+)
+async def test_memory_that_cannot_be_sent_back_ends_no_reply(memory):
+    reader = ChatCompletionsReader()
+    chunk = {"model": "m", "choices": [{"delta": {"content": "Run", **memory}, "finish_reason": "stop"}]}
+    assert fed(reader, f"data: {json.dumps(chunk)}\n\n".encode()) == ["Run"]
+    ending = reader.ending()
+    assert ending.reason == "stop"
+    assert ending.memory is None or (await packed(ending.memory, "own")).data

@@ -20,6 +20,7 @@ Qwen, Together, Fireworks, OpenRouter, GitHub Models, Workers AI, vLLM, SGLang, 
 """
 
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -334,18 +335,27 @@ def perhaps_of_a_part(error: ServiceError, meaning: Meaning | None, words: str) 
 
 def _described(error: object) -> tuple[int, str]:
     """Return the status and the words of an error object, as OpenAI, Anthropic and those who imitate them write it."""
+    while isinstance(error, dict) and isinstance(inner := error.get("error"), dict):
+        error = inner
     if not isinstance(error, dict):
-        return 0, str(error)[:_LOOKED_AT]
-    inner = error.get("error")
-    if isinstance(inner, dict):
-        return _described(inner)
+        return 0, _words(error)
     status = next(
         (_status(error.get(name)) for name in ("code", "status", "status_code") if _status(error.get(name))), 0
     )
     names = ("type", "code", "status", "error_type", "error", "message", "detail", "param", "metadata")
-    return status, " ".join(str(error[name])[:_LOOKED_AT] for name in names if error.get(name))
+    return status, " ".join(_words(error[name]) for name in names if error.get(name))
+
+
+_looked_at = reprlib.Repr()
+_looked_at.maxstring = _looked_at.maxother = _looked_at.maxlong = _LOOKED_AT
+_looked_at.maxdict = _looked_at.maxlist = 50
+
+
+def _words(value: object) -> str:
+    """Return a value as text, as much of it as is looked at."""
+    return value[:_LOOKED_AT] if isinstance(value, str) else _looked_at.repr(value)[:_LOOKED_AT]
 
 
 def _status(value: Any) -> int:
-    text = str(value)
+    text = str(value) if isinstance(value, str | int) else ""
     return int(text) if text.isdecimal() and len(text) == 3 and 400 <= int(text) < 600 else 0

@@ -16,7 +16,7 @@ Each function here takes anything, and returns what the reader can go on with.
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -31,6 +31,10 @@ class _Fraction(str):
 _decoder = msgspec.json.Decoder(float_hook=_Fraction)
 MAX_DIGITS = 15
 """Digits of a count or an index that are read."""
+MAX_DEPTH = 50
+"""Nesting of a content whose texts are read."""
+_NESTED_TOO_DEEP = "{"
+"""In place of such arguments: no JSON, so the model learns that they cannot be read."""
 
 
 class UnreadableError(ValueError):
@@ -54,9 +58,13 @@ def text_of(value: object) -> str:
     return "".join(texts_of(value))
 
 
-def texts_of(value: object) -> Iterator[str]:
-    """Yield the texts of a content, part by part. Other parts hold the model's reasoning, or are not known yet."""
+def texts_of(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the texts of a content, part by part. Other parts hold the model's reasoning, or are not known yet, or are
+    nested too deep.
+    """
     match value:
+        case _ if depth > MAX_DEPTH:
+            pass
         case str():
             yield whole_characters(value)
         case bool() | None:
@@ -65,11 +73,11 @@ def texts_of(value: object) -> Iterator[str]:
             yield str(value)
         case list():
             for part in value:
-                yield from texts_of(part)
+                yield from texts_of(part, depth + 1)
         case {"type": None | "text" | "output_text", **rest}:
-            yield from texts_of(rest.get("text"))
+            yield from texts_of(rest.get("text"), depth + 1)
         case {"text": text, **rest} if "type" not in rest:
-            yield from texts_of(text)
+            yield from texts_of(text, depth + 1)
         case _:
             pass
 
@@ -82,7 +90,38 @@ def json_of(value: object) -> str:
         case None:
             return ""
         case _:
-            return json.dumps(value, ensure_ascii=False)
+            if not is_within(value, MAX_DEPTH):
+                return _NESTED_TOO_DEEP
+            return whole_characters(json.dumps(_with_numbers(value), ensure_ascii=False))
+
+
+def _with_numbers(value: Any) -> Any:
+    """Return the value with fractions as numbers."""
+    match value:
+        case _Fraction():
+            return float(value)
+        case list():
+            return [_with_numbers(each) for each in value]
+        case dict():
+            return {name: _with_numbers(each) for name, each in value.items()}
+        case _:
+            return value
+
+
+def is_within(value: object, depth: int) -> bool:
+    """Return whether a JSON value is nested no deeper than ``depth`` levels."""
+    level = [value]
+    for _ in range(depth):
+        level = [part for each in level if (parts := _parts(each)) for part in parts]
+        if not level:
+            return True
+    return False
+
+
+def _parts(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def name_of(value: object) -> str:

@@ -25,6 +25,7 @@ from service.adapters.models.errors import Retries, address_of, error_of
 from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of, wants_stream
 from service.adapters.models.failures import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused
 from service.adapters.models.library import Library, import_for_calls, load
+from service.adapters.models.memory import packed
 from service.adapters.models.messages import continued, in_openai_form, mark_for_cache
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.parameters import chosen_parameters
@@ -213,7 +214,7 @@ class LitellmModel:
                         for text in texts:
                             written += len(text)
                             yield ModelText(text)
-                    ending = source.ending()
+                    ending = await source.ending()
                 except ContentRefused:
                     ending = Ending("refused", (), Tokens(0, 0), "")
                 finally:
@@ -228,7 +229,7 @@ class LitellmModel:
                 if request.output_schema is not None and (document := _document_of(ending)):
                     yield ModelText(document)
                     ending = replace(ending, reason="stop", tool_calls=())
-                yield self._end(library, facts, ending, _estimate(prompt, written))
+                yield await self._end(library, facts, ending, _estimate(prompt, written))
                 return
             except ServiceError as caught:
                 error = caught
@@ -449,10 +450,10 @@ class LitellmModel:
             )
         return self._session
 
-    def _end(self, library: Library, facts: "_Facts", ending: Ending, estimate: Tokens) -> ModelEnd:
+    async def _end(self, library: Library, facts: "_Facts", ending: Ending, estimate: Tokens) -> ModelEnd:
         usage = self._usage(library, facts, ending.tokens or estimate)
         model = f"{facts.provider}/{ending.model}" if ending.model else self._spec.model
-        memory = ending.memory.pack(self._owner(facts)) if ending.memory is not None else None
+        memory = await packed(ending.memory, self._owner(facts)) if ending.memory is not None else None
         return ModelEnd(ending.reason, ending.tool_calls, usage, model, memory, ending.said)
 
     def _owner(self, facts: "_Facts") -> str:

@@ -6,6 +6,7 @@ form of Anthropic's), ``provider_specific_fields`` (litellm's proxy). They go ba
 came, unread.
 """
 
+import asyncio
 import base64
 import zlib
 from collections.abc import Sequence
@@ -14,10 +15,21 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from service.adapters.models.fields import is_within
 from service.domain.model import ReplyMemory
 
 MAX_CHARACTERS = 512 * 1024
 """More is not kept: the memory of one reply is part of each later prompt."""
+MAX_DEPTH = 32
+"""Limit for the nesting of what is kept: it is written and read several times, each by another parser."""
+_LARGE = 32 * 1024
+"""Bytes that are packed in a thread."""
+_BLOCK_CHARACTERS = 16
+"""Characters that a block counts for besides its text."""
+
+
+class _Pieces(list[str]):
+    """The pieces of a text that goes on."""
 
 
 class MemoryCollector:
@@ -39,10 +51,10 @@ class MemoryCollector:
                     self._texts.setdefault(name, []).append(value)
             case list():
                 for block in value:
-                    if self._has_room(len(str(block))):
+                    if self._has_room(_size(block)):
                         _append(self._blocks.setdefault(name, []), block)
             case dict():
-                if self._has_room(len(str(value))):
+                if self._has_room(_size(value)):
                     _merge(self._objects.setdefault(name, {}), value)
             case _:
                 pass
@@ -50,7 +62,7 @@ class MemoryCollector:
     def begin_thinking(self, index: int | None, thinking: str, signature: str) -> None:
         """Begin a block of Anthropic's."""
         if self._has_room(len(thinking) + len(signature)):
-            block = {"type": "thinking", "thinking": [thinking], "signature": [signature]}
+            block = {"type": "thinking", "thinking": _Pieces([thinking]), "signature": _Pieces([signature])}
             self._blocks.setdefault("thinking_blocks", []).append(block)
             self._thinking[index] = block
 
@@ -69,7 +81,7 @@ class MemoryCollector:
             block[name].append(text)
 
     def _has_room(self, characters: int) -> bool:
-        self._characters += characters
+        self._characters += characters + _BLOCK_CHARACTERS
         return self._characters <= MAX_CHARACTERS
 
     def collected(self, calls: Sequence[dict[str, Any]]) -> "Collected | None":
@@ -77,7 +89,7 @@ class MemoryCollector:
 
         Half of a signed thought would be refused, so a memory that is too large is none.
         """
-        characters = self._characters + sum(len(str(extra)) for extra in calls)
+        characters = self._characters + sum(map(_size, calls))
         if not (self or any(calls)) or characters > MAX_CHARACTERS:
             return None
         message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items()}
@@ -94,10 +106,16 @@ class Collected(Struct, frozen=True):
     calls: tuple[dict[str, Any], ...]
     """Fields of its tool calls, in their order; empty when they have none."""
 
-    def pack(self, owner: str) -> ReplyMemory:
-        """Return it for the record; not as text, for it is no one's to read."""
-        document = msgspec.json.encode(self)
-        return ReplyMemory(owner, base64.b64encode(zlib.compress(document)).decode(), len(document))
+
+async def packed(collected: Collected, owner: str) -> ReplyMemory:
+    """Return it for the record; not as text, for it is no one's to read."""
+    document = msgspec.json.encode(collected)
+    data = await asyncio.to_thread(_pack, document) if len(document) > _LARGE else _pack(document)
+    return ReplyMemory(owner, data, len(document))
+
+
+def _pack(document: bytes) -> str:
+    return base64.b64encode(zlib.compress(document)).decode()
 
 
 def unpack(memory: ReplyMemory) -> Collected | None:
@@ -116,12 +134,12 @@ def _append(blocks: list[dict[str, Any]], block: object) -> None:
     last = blocks[-1] if blocks else None
     same = ("type", "index", "id")
     if last is None or "type" not in block or any(last.get(name) != block.get(name) for name in same[:2]):
-        blocks.append({name: [value] if _is_text(name, value) else value for name, value in block.items()})
+        blocks.append({name: _Pieces([value]) if _is_text(name, value) else value for name, value in block.items()})
         return
     for name, value in block.items():
         if _is_text(name, value):
-            before = last.setdefault(name, [])
-            if isinstance(before, list):
+            before = last.setdefault(name, _Pieces())
+            if isinstance(before, _Pieces):
                 before.append(value)
         elif value is not None:
             last[name] = value
@@ -132,10 +150,15 @@ def _is_text(name: str, value: object) -> bool:
 
 
 def _joined(block: dict[str, Any]) -> dict[str, Any]:
-    names = ("text", "summary", "thinking", "signature")
-    return {
-        name: "".join(value) if name in names and isinstance(value, list) else value for name, value in block.items()
-    }
+    return {name: "".join(value) if isinstance(value, _Pieces) else value for name, value in block.items()}
+
+
+def _size(value: object) -> int:
+    """Return the size of a value; too much for one that cannot be kept: nested too deep, with halves of characters."""
+    try:
+        return len(msgspec.json.encode(value)) if is_within(value, MAX_DEPTH) else MAX_CHARACTERS + 1
+    except (ValueError, OverflowError):
+        return MAX_CHARACTERS + 1
 
 
 def _merge(into: dict[str, Any], value: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -51,11 +52,18 @@ class Source(Protocol):
     def tokens(self) -> Tokens | None:
         """Return the tokens that the provider has reported so far; None when it has not."""
 
-    def ending(self) -> Ending: ...
+    async def ending(self) -> Ending: ...
 
     async def close(self) -> None: ...
 
 
+PIECE_BYTES = 16 * 1024
+"""Bytes of a stream that are read in one turn of the event loop."""
+TURN_SECONDS = 0.002
+"""A turn ends after that, at the next pause."""
+LARGE = 64 * 1024
+"""Bytes of one line or document, or characters of calls, that are read in a thread."""
+_LOOKS_EVERY = 16
 LAST_SECONDS = 2.0
 """Wait for what comes behind the end of a reply, its usage or the end of the stream: some servers never end it."""
 
@@ -72,54 +80,84 @@ class ProviderSource:
         self._failure: Exception | None = None
         self._address = address_of(str(response.url))
         self._has_ended = False
+        self._data = b""
+        self._at = 0
+        """How much of the data was read."""
+        self._reading: Iterator[str] | None = None
+        """The texts of a piece of it that are still to be taken."""
+        self._is_large = False
         self.has_begun = False
 
     async def read(self) -> Sequence[str] | None:
         if self._failure is not None:
             raise self._failure
-        if self._has_ended:
+        if self._reading is not None or self._at < len(self._data):
+            await asyncio.sleep(0)  # others have their turn
+        elif self._has_ended:
             return None
+        else:
+            self._data, self._at = await self._next(), 0
+        if self._reading is None:
+            piece = self._data if not self._at and len(self._data) <= PIECE_BYTES else self._cut()
+            self._at += len(piece)
+            self._is_large = self._reader.held_bytes > LARGE
+            self._reading = self._reader.feed(piece) if piece else self._reader.finish()
+        texts = await asyncio.to_thread(self._take) if self._is_large else self._take()
+        if self._has_ended and self._reading is None:
+            return texts or None
+        self._seconds = min(self._spec.idle_timeout_seconds, LAST_SECONDS if self._reader.is_whole else math.inf)
+        return texts
+
+    def _cut(self) -> bytes:
+        return self._data[self._at : self._at + PIECE_BYTES]
+
+    async def _next(self) -> bytes:
+        """Return bytes from the provider; none at the end."""
         self._silence.begin(self._seconds)
         try:
             data = await self._content.readany()
         except TimeoutError:
-            if self._reader.is_whole:
-                return self._end()
-            raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
+            if not self._reader.is_whole:
+                raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
+            data = b""
         except (aiohttp.ClientError, OSError):
-            if self._reader.is_whole:
-                return self._end()
-            raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
+            if not self._reader.is_whole:
+                raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
+            data = b""
         finally:
             self._silence.end()
         if not data:
-            return self._end()
+            self._has_ended = True
+            return data
         if not self.has_begun and begins_page(data):
             raise answered_with_page(self._address, 200)
         self.has_begun = True
-        texts = self._texts(self._reader.feed(data))
-        self._seconds = min(self._spec.idle_timeout_seconds, LAST_SECONDS if self._reader.is_whole else math.inf)
-        return texts
+        return data
 
-    def _end(self) -> Sequence[str] | None:
-        self._has_ended = True
-        return self._texts(self._reader.finish()) or None
-
-    def _texts(self, found: Iterator[str]) -> list[str]:
+    def _take(self) -> list[str]:
+        """Return the next texts of what is being read: all, or those of one turn."""
+        assert self._reading is not None
         texts: list[str] = []
+        until = time.perf_counter() + TURN_SECONDS
         try:
-            texts.extend(found)
+            for count, text in enumerate(self._reading, 1):
+                if text:
+                    texts.append(text)
+                if not count % _LOOKS_EVERY and time.perf_counter() > until:
+                    return texts
         except (ServiceError, ContentRefused) as error:  # not before the texts that came with it
             if not texts:
                 raise
             self._failure = error
+        self._reading = None
         return texts
 
     def tokens(self) -> Tokens | None:
         return self._reader.tokens()
 
-    def ending(self) -> Ending:
-        return self._reader.ending()
+    async def ending(self) -> Ending:
+        is_large = self._reader.call_characters > LARGE
+        return await asyncio.to_thread(self._reader.ending) if is_large else self._reader.ending()
 
     async def close(self) -> None:
         self._silence.close()
@@ -192,7 +230,7 @@ class LitellmSource:
     def tokens(self) -> Tokens | None:
         return self._tokens
 
-    def ending(self) -> Ending:
+    async def ending(self) -> Ending:
         if not self._finish_reason:
             raise Unavailable(f"the provider of {self._spec.model} ended its stream before the reply did")
         return ending_of(self._finish_reason, self._tool_calls, self._memory, self._tokens, self._model)

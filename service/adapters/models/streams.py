@@ -18,7 +18,7 @@ of its usage, ids or reasoning is left out, and the reply goes on. Once the end 
 behind it ends the reply in a failure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -45,8 +45,14 @@ from service.domain.errors import Unavailable
 from service.domain.model import ToolCall
 from service.ports.model import MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING
 
-MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_LINE_BYTES = 4 * 1024 * 1024
 """A longer line, or a longer document, is no model's doing."""
+MAX_CHOICES = 8
+"""Choices of one chunk that are read; one is asked for."""
+MAX_CALLS_AT_ONCE = 250
+"""Calls of one chunk that are read."""
+PAUSE = ""
+"""An empty text: a reader may stop here and go on later, so that others have their turn."""
 
 
 class Tokens(Struct, frozen=True):
@@ -76,7 +82,8 @@ class Ending(Struct, frozen=True):
 
 class StreamReader(Protocol):
     def feed(self, data: bytes) -> Iterator[str]:
-        """The texts that these bytes complete; to be read to its end, for an error may come after a text.
+        """The texts that these bytes complete, with empty ones between where a caller may make a pause; to be read to
+        its end, for an error may come after a text.
 
         Raises:
             Unavailable, RateLimited, Invalid, Forbidden: the stream reports a failure, or breaks its protocol.
@@ -85,6 +92,14 @@ class StreamReader(Protocol):
 
     def finish(self) -> Iterator[str]:
         """The texts that the end of the bytes completes. Raises as ``feed`` does."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a line or a document that has not ended, and is read at once when it does."""
+
+    @property
+    def call_characters(self) -> int:
+        """Characters of the tool calls so far, which ``ending`` reads."""
 
     @property
     def is_whole(self) -> bool:
@@ -126,31 +141,43 @@ class _Lines:
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._document: bytearray | None = None
         self._has_begun = False
+        self._ends_with_return = False
+        self._is_between = False
+        """Whether a line begins here."""
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self._rest if self._document is None else self._document)
 
     def feed(self, data: bytes) -> list[bytes]:
-        is_events = self._has_begun and not self._rest and self._document is None
-        if is_events and data.startswith(b"data:") and data.endswith(b"\n\n") and data.count(b"\n") == 2:
+        if self._is_between and data.startswith(b"data:") and data.endswith(b"\n\n") and data.count(b"\n") == 2:
             return [data[5:].strip()]  # nearly always: one event, whole
+        if not self._has_begun:
+            data = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+            if not data:
+                return []
+            self._has_begun = True
+            if data[:1] in b"{[":
+                self._document = bytearray()
         if self._document is not None:
             self._document += data
             if len(self._document) > MAX_LINE_BYTES:
                 raise _broken("sent a document without end")
             return []
-        data = self._rest + data
-        if not self._has_begun and (begun := data.lstrip(b"\xef\xbb\xbf \t\r\n")):
-            self._has_begun = True
-            if begun[:1] in b"{[":
-                self._document, self._rest = bytearray(), b""
-                return self.feed(begun)
-            data = begun
+        if self._ends_with_return and data.startswith(b"\n"):
+            data = data[1:]
+        self._ends_with_return = data.endswith(b"\r")
         if b"\r" in data:
-            held = data.endswith(b"\r")  # its line feed may be still to come
-            data = data.replace(b"\r\n", b"\n")
-            data = (data[:-1] if held else data).replace(b"\r", b"\n") + (b"\r" if held else b"")
-        *lines, self._rest = data.split(b"\n")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self._rest) + lines[0]
+            self._rest = bytearray()
+        self._rest += rest
+        self._is_between = not self._rest and not self._ends_with_return
         if len(self._rest) > MAX_LINE_BYTES:
             raise _broken("sent a line without end")
         return [line[5:].strip() for line in lines if not line.strip() or line.startswith(b"data:")]
@@ -160,7 +187,7 @@ class _Lines:
         if self._document is not None:
             document, self._document = bytes(self._document), bytearray()
             return [document, b""] if document.strip() else []
-        line, self._rest = self._rest.strip(), b""
+        line, self._rest = bytes(self._rest.strip()), bytearray()
         return [line[5:].strip(), b""] if line.startswith(b"data:") else [b""]
 
 
@@ -169,40 +196,63 @@ class _Payloads:
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
+        self._bytes = 0
+        """Size of the lines, with the room that each takes besides."""
+        self._tried_bytes = 0
 
-    def documents(self, payload: bytes) -> list[dict[str, Any]]:
-        """Return the objects that a payload completes; ``b""`` ends an event.
+    def documents(self, payload: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the objects that a payload completes; ``b""`` ends an event.
 
         Raises UnreadableError for an event that is no JSON.
         """
         if not payload:
-            begun, self._begun = self._begun, []
+            begun = self._take()
+            if len(begun) == 1 and b"\n" not in begun[0]:
+                raise UnreadableError
             if begun:
-                return self._lines_of(begun)
-            return []
-        try:
-            document = read_document(b"\n".join([*self._begun, payload]) if self._begun else payload)
-        except UnreadableError:
-            if sum(map(len, self._begun)) + len(payload) > MAX_LINE_BYTES:
-                raise
-            self._begun.append(payload)
-            return []
-        self._begun = []
-        return [each for each in (document if isinstance(document, list) else [document]) if isinstance(each, dict)]
-
-    def _lines_of(self, begun: list[bytes]) -> list[dict[str, Any]]:
-        """Return the documents of lines that are one each, such as NDJSON."""
-        lines = [line for each in begun for line in each.split(b"\n") if line.strip()]
-        if len(lines) < 2:
+                yield from _documents_of(begun)
+            return
+        self._bytes += len(payload) + _LINE_BYTES
+        self._begun.append(payload)
+        if self._tried_bytes <= _MAX_TRIED * self._bytes:
+            self._tried_bytes += self._bytes
+            try:
+                document = read_document(b"\n".join(self._begun))
+            except UnreadableError:
+                pass
+            else:
+                self._take()
+                yield from _objects_in(document)
+        if self._bytes > MAX_LINE_BYTES:
+            self._take()
             raise UnreadableError
-        found = []
-        for line in lines:
-            payload = line.strip().removeprefix(b"data:").strip()
-            if payload == b"[DONE]":
-                continue
-            if isinstance(document := read_document(payload), dict):
-                found.append(document)
-        return found
+
+    def _take(self) -> list[bytes]:
+        begun, self._begun, self._bytes, self._tried_bytes = self._begun, [], 0, 0
+        return begun
+
+
+_LINE_BYTES = 64
+_MAX_TRIED = 8
+"""Bytes that are read once more for each byte of a document over several lines that does not end with its event."""
+
+
+def _documents_of(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the document over these lines, or those of lines that are one each, such as NDJSON."""
+    joined = b"\n".join(lines)
+    try:
+        yield from _objects_in(read_document(joined))
+        return
+    except UnreadableError:
+        pass
+    for line in joined.split(b"\n"):
+        payload = line.strip().removeprefix(b"data:").strip()
+        if payload and payload != b"[DONE]":
+            yield from _objects_in(read_document(payload))
+
+
+def _objects_in(document: object) -> Iterator[dict[str, Any]]:
+    return (each for each in (document if isinstance(document, list) else [document]) if isinstance(each, dict))
 
 
 class _FunctionPiece(Struct, gc=False):
@@ -299,7 +349,7 @@ _chat_chunk = msgspec.json.Decoder(_ChatChunk)
 def _chunk_of(document: dict[str, Any]) -> _ChatChunk:
     """Return a chunk that is not in the documented form."""
     error = document.get("error") or None
-    choices = [_choice_of(object_of(each)) for each in list_of(document.get("choices"))]
+    choices = [_choice_of(object_of(each)) for each in list_of(document.get("choices"))[:MAX_CHOICES]]
     is_failure = document.get("object") == "error" or document.get("type") == "error"
     is_message = not choices and document.keys() & {"message", "detail"} and "usage" not in document
     if error is None and (is_failure or is_message):
@@ -329,7 +379,7 @@ def _delta_of(delta: dict[str, Any]) -> _ChatDelta:
     found = _ChatDelta(
         content=None if isinstance(content, list) else text_of(content),
         refusal=text_of(delta.get("refusal")),
-        tool_calls=[_call_of(object_of(each)) for each in list_of(delta.get("tool_calls"))],
+        tool_calls=[_call_of(object_of(each)) for each in list_of(delta.get("tool_calls"))[:MAX_CALLS_AT_ONCE]],
         function_call=_function_of(legacy) if legacy else None,
         parts=content if isinstance(content, list) else None,
     )
@@ -408,19 +458,20 @@ class ChatCompletionsReader:
                 yield text
             elif chunk.choices or chunk.usage is not None or chunk.error:
                 yield from self._read(chunk)
+                yield PAUSE
             else:
                 yield from self._read_otherwise(payload)
 
     def _read_otherwise(self, payload: bytes) -> Iterator[str]:
         """Read a payload that is not in the documented form."""
+        yield PAUSE
         try:
-            documents = self._payloads.documents(payload)
+            for document in self._payloads.documents(payload):
+                yield from self._read(_chunk_of(document))
+                yield PAUSE
         except UnreadableError:
-            if self.is_whole:
-                return
-            raise _broken("sent a chunk that is not one") from None
-        for document in documents:
-            yield from self._read(_chunk_of(document))
+            if not self.is_whole:
+                raise _broken("sent a chunk that is not one") from None
 
     def _only_text(self, chunk: _ChatChunk) -> str:
         """Return the text of a chunk that has nothing else, as nearly all; else an empty text."""
@@ -488,12 +539,21 @@ class ChatCompletionsReader:
             )
             self._has_come = True
             self._tool_calls.add(piece.index, piece.id or "", function.name or "", function.given(), piece.extra())
+            yield PAUSE
         if delta.function_call is not None:
             self._has_come = True
             self._tool_calls.add(None, "", delta.function_call.name or "", delta.function_call.given())
         for name in CARRIED:
             if value := getattr(delta, name):
                 self._memory.add(name, value)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._lines.held_bytes
+
+    @property
+    def call_characters(self) -> int:
+        return self._tool_calls.characters
 
     @property
     def is_whole(self) -> bool:
@@ -649,28 +709,26 @@ class MessagesReader:
                 continue
             if event.type == "message":
                 yield from self._read_otherwise(payload)
-            elif text := self._read(event):
-                yield text
+            else:
+                yield self._read(event)
 
     def _read_otherwise(self, payload: bytes) -> Iterator[str]:
         """Read a payload that is not in the documented form, or a whole reply."""
+        yield PAUSE
         try:
-            documents = self._payloads.documents(payload)
+            for document in self._payloads.documents(payload):
+                if document.get("type") == "message" and isinstance(document.get("content"), list):
+                    yield from self._read_whole(document)
+                else:
+                    yield self._read(_event_of(document))
         except UnreadableError:
-            if self.is_whole:
-                return
-            raise _broken("sent an event that is not one") from None
-        for document in documents:
-            if document.get("type") == "message" and isinstance(document.get("content"), list):
-                yield from self._read_whole(document)
-            elif text := self._read(_event_of(document)):
-                yield text
+            if not self.is_whole:
+                raise _broken("sent an event that is not one") from None
 
     def _read_whole(self, message: dict[str, Any]) -> Iterator[str]:
         for index, block in enumerate(message["content"]):
             event = _event_of({"type": "content_block_start", "index": index, "content_block": object_of(block)})
-            if text := self._read(event):
-                yield text
+            yield self._read(event)
         self._model = self._model or name_of(message.get("model"))
         self._use(_message_usage_of(object_of(message.get("usage"))))
         self._stop_reason = name_of(message.get("stop_reason")) or self._stop_reason
@@ -720,6 +778,14 @@ class MessagesReader:
             count = getattr(usage, field)
             if count is not None:
                 setattr(self._usage, field, max(0, count))
+
+    @property
+    def held_bytes(self) -> int:
+        return self._lines.held_bytes
+
+    @property
+    def call_characters(self) -> int:
+        return self._tool_calls.characters
 
     @property
     def is_whole(self) -> bool:

@@ -15,13 +15,54 @@
 An id that is missing or repeated is made up (``new_call_id``).
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from service.domain.errors import Unavailable
 from service.domain.model import ToolCall, decoded_arguments
-from service.ports.model import new_call_id
+from service.ports.model import MODEL_REPLY_BROKEN, new_call_id
+
+MAX_CALLS = 1_000
+MAX_CHARACTERS = 2_000_000
+"""Limit for the arguments of all calls of a reply; each piece counts for some more than its text."""
+_PIECE_CHARACTERS = 8
+_MARKS = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
+
+
+class _Closing:
+    """Finds where the first value of a JSON text ends, piece by piece; of what is no JSON, any place."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._is_text = self._is_escaped = False
+        self.is_closed = False
+        """Whether it has ended, with nothing but blanks behind it."""
+        self.is_over = False
+        """Whether more follows its end."""
+
+    def add(self, piece: str) -> None:
+        if self.is_over:
+            return
+        start, self._is_escaped = int(self._is_escaped), False
+        if self.is_closed:
+            self.is_over = bool(piece.strip())
+            self.is_closed = not self.is_over
+            return
+        for found in _MARKS.finditer(piece, start):
+            mark = found[0]
+            if mark[0] == "\\":
+                self._is_escaped = len(mark) == 1
+            elif mark == '"':
+                self._is_text = not self._is_text
+            elif not self._is_text:
+                self._depth += 1 if mark in "{[" else -1
+            if mark[0] != "\\" and not self._is_text and self._depth <= 0:
+                self.is_over = bool(piece[found.end() :].strip())
+                self.is_closed = not self.is_over
+                return
 
 
 class _PartialCall:
@@ -31,10 +72,22 @@ class _PartialCall:
         self.pieces: list[str] = []
         self.extra: dict[str, Any] = {}
         """Fields that have to come back with the call."""
+        self._closing = _Closing()
+        self._looked_at = 0
+        """How many pieces."""
+        self._is_object: bool | None = None
+        """Whether the text to its close is an object; None before that was asked."""
 
     @property
     def is_complete(self) -> bool:
-        return bool(self.pieces) and self.pieces[-1].rstrip().endswith(("}", '"')) and is_object("".join(self.pieces))
+        for piece in self.pieces[self._looked_at :]:
+            self._closing.add(piece)
+        self._looked_at = len(self.pieces)
+        if not self._closing.is_closed:
+            return False
+        if self._is_object is None:
+            self._is_object = is_object("".join(self.pieces))
+        return self._is_object
 
     def arguments(self) -> str:
         """Return the arguments as text; where they are not JSON, as the model wrote them."""
@@ -61,6 +114,8 @@ class ToolCalls:
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._by_id: dict[str, _PartialCall] = {}
+        self.characters = 0
+        """Characters of all arguments, about."""
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -68,29 +123,33 @@ class ToolCalls:
     def add(
         self, index: int | None, call_id: str, name: str, arguments: str, extra: dict[str, Any] | None = None
     ) -> None:
-        """Add a piece: to the call that it continues, or as the beginning of another."""
-        call = self._continued(index, call_id, name, arguments)
-        if call is None:
-            call = _PartialCall(call_id, name)
-            self._calls.append(call)
-        if index is not None:
-            self._by_index[index] = call
+        """Add a piece: to the call that it continues, or as the beginning of another.
+
+        Raises:
+            Unavailable: the calls have no end (``model_reply_broken``).
+        """
+        call = self._continued(index, call_id, name, arguments) or self._begun(call_id, name)
+        self._note(call, index, call_id, arguments)
         call.id = call.id or call_id
         call.name = call.name or name
-        if call_id:
-            self._by_id[call_id] = call
-        if arguments:
-            call.pieces.append(arguments)
         if extra:
             call.extra.update(extra)
 
     def begin(self, index: int | None, call_id: str, name: str, arguments: str) -> None:
-        """Add a call whose protocol says that it begins here."""
+        """Add a call whose protocol says that it begins here. Raises as ``add`` does."""
         before = None if index is None else self._by_index.get(index)
-        if before is not None and before.id == call_id:
-            return  # once more
+        if before is None or before.id != call_id:  # else: once more
+            self._note(self._begun(call_id, name), index, call_id, arguments)
+
+    def _begun(self, call_id: str, name: str) -> _PartialCall:
         call = _PartialCall(call_id, name)
         self._calls.append(call)
+        return call
+
+    def _note(self, call: _PartialCall, index: int | None, call_id: str, arguments: str) -> None:
+        self.characters += len(arguments) + len(call_id) + _PIECE_CHARACTERS
+        if self.characters > MAX_CHARACTERS or len(self._calls) > MAX_CALLS:
+            raise Unavailable("the model's provider sent calls of tools without end", code=MODEL_REPLY_BROKEN)
         if index is not None:
             self._by_index[index] = call
         if call_id:
@@ -116,8 +175,9 @@ class ToolCalls:
             return call
         if name != call.name:
             return None
-        is_again = bool(arguments.strip()) and arguments == call.arguments()
-        return None if call.is_complete and not is_again else call
+        if not call.is_complete or (arguments.strip() and arguments == call.arguments()):
+            return call
+        return None
 
     def complete(self, *, cut: bool) -> tuple[ToolCall, ...]:
         """Return the calls in the order in which the model made them. ``cut``: an incomplete last one is left out."""

@@ -133,7 +133,7 @@ async def wrongs(case: Case, job: dict[str, Any], docs: DulwichDocs, source: Sou
     lines = sum(_lines(text(before, path), text(after, path)) for path in changed)
     found += [f"{lines} lines are changed, more than {case.lines}"] if lines > case.lines else []
     workspace = await Workspace.open(docs, source, fetched.base_commit, {path: text(after, path) for path in changed})
-    problems = await gates.check(workspace, Links(workspace))
+    problems = await gates.check(workspace, Links(workspace), asked=[case.instruction])
     return found + [f"{problem.path}: {problem.message}" for problem in problems]
 
 

@@ -35,6 +35,12 @@ def texts(request: JobRequested, work: Work) -> list[str]:
     return found
 
 
+def asked(request: JobRequested, work: Work) -> list[str]:
+    """Return what people said in the job: the instruction and later messages."""
+    found = [message.content for message in request.messages if message.role != "assistant"]
+    return found + [step.text for step in (*work.transcript, *work.waiting) if isinstance(step, MessageAdded)]
+
+
 def _shows_files(step: ToolReturned) -> bool:
     if step.is_error:
         return False

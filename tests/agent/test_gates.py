@@ -153,11 +153,13 @@ NAVIGATION = {
     [
         ({"a.mdx": "# A!\n"}, []),
         ({"b.mdx": None}, [("navigation", "docs.json", 3)]),
-        ({"docs.json": NAVIGATION["docs.json"].replace('"b"', '"c"')}, [("navigation", "docs.json", 3)]),
-        ({"docs.json": NAVIGATION["docs.json"].replace('"b"', '"c"'), "c.mdx": "# C\n"}, []),
+        ({"docs.json": NAVIGATION["docs.json"].replace('"b"', '"c"')},
+         [("navigation", "docs.json", 3), ("navigation", "b.mdx", None)]),
+        ({"docs.json": NAVIGATION["docs.json"].replace('"b"', '"c"'), "c.mdx": "# C\n"},
+         [("navigation", "b.mdx", None)]),
         ({"docs.json": '{"navigation": [}\n'}, [("navigation", "docs.json", 1)]),
     ],
-)
+)  # fmt: skip
 async def test_navigation_of_docs_json(changes, found):
     assert await problems(NAVIGATION, changes) == found
 

@@ -7,7 +7,17 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 
-from service.agent.checks import addresses, code_gate, conflicts, images, markup, navigation, unlisted, unsourced
+from service.agent.checks import (
+    addresses,
+    code_gate,
+    conflicts,
+    images,
+    markup,
+    navigation,
+    unlisted,
+    unreachable,
+    unsourced,
+)
 from service.agent.checks.changed import Changed
 from service.agent.checks.links.links import Links
 from service.agent.checks.pages import markdown_of
@@ -47,10 +57,13 @@ MIN_LINES_TO_SHRINK = 60
 _ORDER = {rule.code: number for number, rule in enumerate(RULES)}
 
 
-async def check(workspace: Workspace, links: Links, texts: Sequence[str] | None = None) -> tuple[Problem, ...]:
+async def check(
+    workspace: Workspace, links: Links, texts: Sequence[str] | None = None, asked: Sequence[str] = ()
+) -> tuple[Problem, ...]:
     """Return the problems that the changes cause, at most ``MAX_PROBLEMS``, those of the most serious gates first.
 
     ``texts``: what was said and read in the job; without them it is not checked where names come from.
+    ``asked``: what people said alone, who may ask for what is a problem otherwise.
     """
     effective = await workspace.effective_changes()
     if not effective:
@@ -81,6 +94,7 @@ async def check(workspace: Workspace, links: Links, texts: Sequence[str] | None 
         found.append(rule.problem(link.path, f"{shown} {fault}: {link.reason}{hint}", link.line))
     for gate in (code_gate.check, addresses.check, images.check, unlisted.check):
         found += await gate(links, changed)
+    found += await unreachable.check(links, changed, asked)
     if texts is not None:
         found += await unsourced.check(workspace, changed, texts)
     found.sort(key=lambda problem: (not problem.is_error, _ORDER[problem.code]))

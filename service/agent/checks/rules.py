@@ -40,6 +40,10 @@ NAVIGATION_PAGE_MISSING = Rule("navigation", "navigation_page_missing", "error",
 LINK_BROKEN = Rule("links", "link_broken", "error", "A link leads to no page.")
 ANCHOR_BROKEN = Rule("links", "anchor_broken", "error", "A link leads to a heading that its page does not have.")
 IMAGE_MISSING = Rule("images", "image_missing", "error", "A new image shows a file that does not exist.")
+PAGE_UNREACHABLE = Rule(
+    "navigation", "page_unreachable", "error",
+    "A page lost its last entry in the navigation, or its last link, and the instruction does not ask for that.",
+)  # fmt: skip
 PAGE_UNLISTED = Rule(
     "navigation", "page_unlisted", "warning", "The navigation names other pages of this folder, but not the new one."
 )
@@ -61,6 +65,7 @@ TOO_LARGE = Rule("size", "too_large", "warning", "More files or lines are change
 RULES = (
     SECRET, PATH_REFUSED, CONFLICT_MARKER, NEW_CODE, ADDRESS_TAKEN, FRONT_MATTER_INVALID, FRONT_MATTER_REMOVED,
     CODE_FENCE_UNCLOSED, TAG_UNBALANCED, IMPORT_REMOVED, NAVIGATION_INVALID, NAVIGATION_PAGE_MISSING, LINK_BROKEN,
-    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNLISTED, NAME_LEFT, EXTERNAL_LINK_BROKEN, UNSOURCED, SHRUNK, TOO_LARGE,
+    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNREACHABLE, PAGE_UNLISTED, NAME_LEFT, EXTERNAL_LINK_BROKEN, UNSOURCED, SHRUNK,
+    TOO_LARGE,
 )  # fmt: skip
 """The most serious first."""

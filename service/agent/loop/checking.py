@@ -58,7 +58,8 @@ async def _problems(
 ) -> tuple[Problem, ...]:
     """Return the problems of the round's changes, and those of earlier rounds that the pull request still has."""
     work, texts = state.work, [*sources.texts(state.request, state.work), facts]
-    found = await gates.check(workspace, links, texts) + await external.remaining(work.transcript, workspace)
+    asked = sources.asked(state.request, work)
+    found = await gates.check(workspace, links, texts, asked) + await external.remaining(work.transcript, workspace)
     earlier = work.rounds[-1].problems if work.rounds else ()
     if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
         return found
@@ -70,7 +71,7 @@ async def _problems(
         remaining = earlier
     else:
         known = {(problem.rule, problem.path) for problem in earlier}
-        seen = await gates.check(whole, Links(whole), texts)
+        seen = await gates.check(whole, Links(whole), texts, asked)
         remaining = tuple(problem for problem in seen if (problem.rule, problem.path) in known)
     return found + tuple(problem for problem in remaining if problem not in found)
 

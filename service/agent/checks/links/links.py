@@ -173,6 +173,14 @@ class Links:
             found += await asyncio.to_thread(parents_left, texts, titles)
         return found
 
+    async def linked_from_elsewhere(self, wanted: Collection[str]) -> Collection[str]:
+        """Return those of the pages to which another page links as the site is now."""
+        now, found = await self._view(), set[str]()
+        needles = _needles(wanted, now)
+        async for texts in self._workspace.texts(await asyncio.to_thread(_pages, self._workspace, now)):
+            found |= await asyncio.to_thread(_linked, texts, frozenset(wanted), needles, now)
+        return found
+
     # Views
 
     @property
@@ -485,6 +493,21 @@ def _links_to(
                 found.append(SuspectLink(path, link, None, moved.get(led_to, led_to), answer, was))
             elif answer.page is not None and loosely(unquote(anchor)) in affected[led_to]:
                 found.append(SuspectLink(path, link, answer.page, has_lost_anchor=True))
+    return found
+
+
+def _linked(
+    texts: Mapping[str, str], wanted: Collection[str], needles: Collection[str] | None, now: SiteView
+) -> set[str]:
+    """Return the pages among those that are wanted to which one of these links."""
+    found = set[str]()
+    for path, text in texts.items():
+        if needles is not None and not any(needle in text.lower() for needle in needles):
+            continue
+        for link in links_of(text, path, now.layout.dialect):
+            page = now.leads_to(path, without_query(link.target.partition("#")[0]), link.form).page
+            if page is not None and page in wanted and page != path:
+                found.add(page)
     return found
 
 

@@ -114,7 +114,7 @@ def ask(page: Page, picture: str) -> None:
     page.get_by_role("link", name="Ask it").click()
     page.get_by_label("Your question").fill(QUESTION)
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Helpful", exact=True).wait_for()
+    page.get_by_role("button", name="Helpful", exact=True).wait_for(state="attached")
     take(page, picture, height=900)
 
 
@@ -140,7 +140,7 @@ def show_widget(page: Page, data: Path, service: str, html: str, question: str) 
         page.get_by_role("textbox", name="Your question").fill(question)
         page.keyboard.press("Enter")
         answer = page.get_by_role("article", name="Answer")
-        answer.get_by_role("button", name="Helpful", exact=True).wait_for()
+        answer.get_by_role("button", name="Helpful", exact=True).wait_for(state="attached")
         answer.evaluate("answer => answer.previousElementSibling.scrollIntoView()")
         site.shutdown()
 

@@ -98,7 +98,8 @@ async def test_report_of_plain_files_is_in_words(owner, service, base):
     data = upload(zipped({"a.md": "# A\n\nText."}), name="Loose", domain="loose")
     async with owner.post(f"{base}/projects/new", data=data, allow_redirects=False) as answer:
         assert answer.status == 303
-        assert notice_in(answer) == "The project is created."  # not what may be over when the page is read
+        # and nothing that may be over when the page is read
+        assert notice_in(answer) == "The project is created. Next: ask it a question, or give the agent a job."
     await live_until(owner, f"{base}/sites/loose/live", "Commit ")
     page = re.sub(r"\s+", " ", await text_of(owner, f"{base}/sites/loose/report"))
     assert '<p class="label">site generator</p>' in page

@@ -241,7 +241,8 @@ async def _to_site(request: web.Request, owner: Owner, done: CheckedProject, mor
     await request.app[VIEWS].wait_for(done.position)
     project = await get_project(request.app[VIEWS], done.id)
     assert project is not None
-    steps = "Next: ask it a question, or give the agent a job."
+    job = "" if project.code_host == "website" else ", or give the agent a job"
+    steps = f"Next: ask it a question{job}."
     notice = " ".join(filter(None, ("The project is created.", more, steps, *done.warnings)))
     return see_other(request, f"dashboard/{owner.organization_id}/sites/{project.domain}", notice=notice)
 

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001  (DeepSeek's tokens have that letter)
 """A running service and a provider that sends any bytes that a test gives it, for the agent and the assistant."""
 
 import json
@@ -53,6 +54,60 @@ def call(name: str, **arguments: object) -> Call:
 def finishing(summary: str = "Nothing to do.") -> Reply:
     """The reply that ends a job."""
     return Reply((), (call("finish", title="Look", summary=summary),))
+
+
+def piece(index: object, name: object = None, arguments: object = None, call_id: object = None) -> dict[str, Any]:
+    """A piece of a call, with the fields that are given."""
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    places = (("index", index), ("id", call_id), ("function", function))
+    return {key: value for key, value in places if value is not None}
+
+
+def two(name: str, first: dict[str, Any], second: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Framings of two calls of a tool, which people have reported."""
+    one, other = json.dumps(first), json.dumps(second)
+    half, rest = one[:5], one[5:]
+    return {
+        "index 0, no ids (smolagents#1958)": [piece(0, name, one), piece(0, name, other)],
+        "index 0, no ids, in pieces": [piece(0, name, half), piece(0, None, rest), piece(0, name, other)],
+        "no index, no ids": [piece(None, name, one), piece(None, name, other)],
+        "no index, names again": [piece(None, name, half), piece(None, name, rest), piece(None, name, other)],
+        "index 0, an id each": [piece(0, name, one, "a"), piece(0, name, other, "b")],
+        "an id for each piece": [piece(0, name, half, "a"), piece(0, None, rest, "b"), piece(1, name, other, "c")],
+        "all arguments so far": [piece(0, name, half), piece(0, None, one), piece(1, name, other)],
+        "arguments are objects (llama.cpp#20198)": [piece(0, name, first), piece(1, name, second)],
+        "a string of a string": [piece(0, name, json.dumps(one)), piece(1, name, other)],
+        "an empty object, then pieces": [
+            piece(0, name, {}),
+            piece(0, None, half),
+            piece(0, None, rest),
+            piece(1, name, other),
+        ],
+        "index is a string, id a number": [piece("0", name, one, 7), piece("1", name, other, 8)],
+        "beside the id": [
+            {"index": 0, "name": name, "arguments": one},
+            {"index": 1, "name": name, "parameters": second},
+        ],
+    }
+
+
+def forms(name: str, **arguments: str) -> dict[str, str]:
+    """A call as families of models write it where their server has no parser."""
+    (key, value), *_ = arguments.items()
+    document = json.dumps({"name": name, "arguments": arguments})
+    return {
+        "Hermes (usestrix/strix#520)": f"<tool_call>\n{document}\n</tool_call>",
+        "Llama": f"<function={name}>{json.dumps(arguments)}</function>",
+        "Qwen coder": f"<tool_call><function={name}><parameter={key}>\n{value}\n</parameter></function></tool_call>",
+        "Mistral": f"[TOOL_CALLS][{document}]",
+        "Kimi": f"<|tool_calls_section_begin|><|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>"
+        f"{json.dumps(arguments)}<|tool_call_end|><|tool_calls_section_end|>",
+        "DeepSeek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n"
+        f"{json.dumps(arguments)}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        "gpt-oss": f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>"
+        f"{json.dumps(arguments)}<|call|>",
+        "bare": document,
+    }
 
 
 @contextmanager

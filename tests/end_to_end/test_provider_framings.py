@@ -12,10 +12,12 @@ from tests.end_to_end.provider_kinds import (
     events,
     finishing,
     kinds_service,
+    piece,
     raw,
     run_job,
     says,
     stream,
+    two,
 )
 from tests.fakes.provider import ScriptedProvider
 from tests.service_process import free_port
@@ -38,40 +40,6 @@ def service(tmp_path_factory, port):
 async def provider(port):
     async with ScriptedProvider(port=port) as provider:
         yield provider
-
-
-def piece(index, name=None, arguments=None, call_id=None):
-    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
-    places = (("index", index), ("id", call_id), ("function", function))
-    return {key: value for key, value in places if value is not None}
-
-
-def two(name, first, second):
-    """Framings of two calls of a tool, which people have reported."""
-    one, other = json.dumps(first), json.dumps(second)
-    half, rest = one[:5], one[5:]
-    return {
-        "index 0, no ids (smolagents#1958)": [piece(0, name, one), piece(0, name, other)],
-        "index 0, no ids, in pieces": [piece(0, name, half), piece(0, None, rest), piece(0, name, other)],
-        "no index, no ids": [piece(None, name, one), piece(None, name, other)],
-        "no index, names again": [piece(None, name, half), piece(None, name, rest), piece(None, name, other)],
-        "index 0, an id each": [piece(0, name, one, "a"), piece(0, name, other, "b")],
-        "an id for each piece": [piece(0, name, half, "a"), piece(0, None, rest, "b"), piece(1, name, other, "c")],
-        "all arguments so far": [piece(0, name, half), piece(0, None, one), piece(1, name, other)],
-        "arguments are objects (llama.cpp#20198)": [piece(0, name, first), piece(1, name, second)],
-        "a string of a string": [piece(0, name, json.dumps(one)), piece(1, name, other)],
-        "an empty object, then pieces": [
-            piece(0, name, {}),
-            piece(0, None, half),
-            piece(0, None, rest),
-            piece(1, name, other),
-        ],
-        "index is a string, id a number": [piece("0", name, one, 7), piece("1", name, other, 8)],
-        "beside the id": [
-            {"index": 0, "name": name, "arguments": one},
-            {"index": 1, "name": name, "parameters": second},
-        ],
-    }
 
 
 FRAMINGS = list(two("read", {}, {}))
@@ -141,12 +109,18 @@ ODD_TEXTS = {
     "usage of other types": stream(
         delta(content=TEXT), {**delta("stop"), "usage": {"prompt_tokens": "12", "completion_tokens": 3.5}}
     ),
+    "usage by other names": stream(
+        delta(content=TEXT), {**delta("stop"), "usage": {"input_tokens": 12, "output_tokens": 34}}
+    ),
     "usage that cannot be read": stream({**delta(content=TEXT), "usage": "much"}, delta("stop")),
     "unknown fields of any type": stream({**delta(content=TEXT), "id": {}, "created": "x"}, delta("stop")),
     "an error behind the end": stream(
         delta(content=TEXT), delta("stop"), {"error": {"message": "late", "type": "server_error"}}
     ),
     "rubbish behind the end": raw(events(delta(content=TEXT), delta("stop"), done=False) + b"data: {no\n\n"),
+    "rubbish behind documents on lines": raw(
+        b"".join(json.dumps(each).encode() + b"\n" for each in DIGITS) + b"data: {no\n\n", "application/x-ndjson"
+    ),
     "half characters": raw(
         b'data: {"model":"m","choices":[{"delta":{"content":"It needs 20 MB [1]. \\ud83d"}}]}\n\n'
         + events(delta("stop"))
@@ -190,4 +164,10 @@ async def test_document_with_calls_in_place_of_a_stream_is_read(http, service, p
     provider.will(raw(whole(message), "application/json"), finishing())
     done = await run_job(http, service)
     assert (done.tools, len(provider.asked)) == (["read", "finish"], 2)
+    assert done.view["usage"]["inputTokens"] == 24
+
+
+async def test_tokens_by_other_names_are_counted(http, service, provider):
+    provider.will(ODD_TEXTS["usage by other names"], finishing())
+    done = await run_job(http, service)
     assert done.view["usage"]["inputTokens"] == 24

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.end_to_end.provider_kinds import ASK, call, kinds_service, run_job, says
+from tests.end_to_end.provider_kinds import ASK, call, forms, kinds_service, run_job, says
 from tests.fakes.provider import Reply, ScriptedProvider
 from tests.service_process import free_port
 
@@ -28,25 +28,6 @@ def service(tmp_path_factory, port):
 async def provider(port):
     async with ScriptedProvider(port=port) as provider:
         yield provider
-
-
-def forms(name, **arguments):
-    """A call as families of models write it where their server has no parser."""
-    (key, value), *_ = arguments.items()
-    document = json.dumps({"name": name, "arguments": arguments})
-    return {
-        "Hermes (usestrix/strix#520)": f"<tool_call>\n{document}\n</tool_call>",
-        "Llama": f"<function={name}>{json.dumps(arguments)}</function>",
-        "Qwen coder": f"<tool_call><function={name}><parameter={key}>\n{value}\n</parameter></function></tool_call>",
-        "Mistral": f"[TOOL_CALLS][{document}]",
-        "Kimi": f"<|tool_calls_section_begin|><|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>"
-        f"{json.dumps(arguments)}<|tool_call_end|><|tool_calls_section_end|>",
-        "DeepSeek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n"
-        f"{json.dumps(arguments)}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-        "gpt-oss": f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>"
-        f"{json.dumps(arguments)}<|call|>",
-        "bare": document,
-    }
 
 
 FORMS = list(forms("read", path=""))

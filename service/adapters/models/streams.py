@@ -333,6 +333,13 @@ class _ChatUsage(Struct, gc=False):
     """DeepSeek's."""
     cached_tokens: int | None = None
     """Moonshot's."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    """Gateways' names of the first two."""
+
+    def __post_init__(self) -> None:
+        if self.prompt_tokens is None and self.completion_tokens is None:
+            self.prompt_tokens, self.completion_tokens = self.input_tokens, self.output_tokens
 
 
 class _ChatChunk(Struct, gc=False):

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import unescape
+from typing import TypedDict
 
 from msgspec.structs import replace
 
@@ -32,6 +33,12 @@ SAME_LANGUAGE = 0.45
 _CITED = re.compile(r"\[(\d{1,3})\]\([^()\s]{0,2000}\)")
 
 
+class _Place(TypedDict, total=False):
+    passage: int
+    start_line: int
+    end_line: int
+
+
 class SentenceChecker:
     def __init__(self, said: Iterable[str] = ()) -> None:
         """``said``: the question, the selection and the reader's earlier messages; their words need no passage."""
@@ -41,9 +48,8 @@ class SentenceChecker:
         """Made with the first sentence."""
         self._reader = UnitReader()
         self._checks: list[SentenceCheck] = []
-        self._open: list[int] = []
-        """Checks of the paragraph so far that cite nothing: a citation later in it is theirs, too."""
-        self._paragraph = -1
+        self._open: dict[int, Verdict] = {}
+        """Verdicts on what cites nothing and stands on no passage that was cited so far, by the check's place."""
         self._cited: set[int] = set()
         self._lead: frozenset[int] = frozenset()
         """Citations of the title or lead-in that the text stands under."""
@@ -110,26 +116,25 @@ class SentenceChecker:
     def _code(self, unit: Unit, judge: Judge) -> SentenceCheck | None:
         if unit.info.startswith(("suggestions", "text output", "mermaid")):
             return None
-        verdict = judge.code(unit.text, unit.paragraph, unit.info)
-        if not verdict.places and not verdict.missing:
+        lines = unit.text.split("\n")
+        verdict, line = judge.code(lines, unit.paragraph, unit.info)
+        if not verdict.grounds and not verdict.missing:
             return None  # brackets and blanks
-        return self._check(unit, verdict, frozenset(), allows_any=True)
+        shown = Unit("code", lines[line], unit.starts[line], unit.paragraph)
+        return self._check(shown, verdict, frozenset(), compares_words=False)
 
     def _prose(self, unit: Unit, judge: Judge) -> SentenceCheck | None:
         text = unit.text
         cited = frozenset(int(number) for number in _CITED.findall(text))
-        if unit.paragraph != self._paragraph:
-            self._paragraph = unit.paragraph
-            self._open.clear()
+        if cited - self._cited:
+            self._cited |= cited
+            self._settle()
         check = None
         is_heading = unit.kind == "heading" or claims.is_heading(_CITED.sub("", text))
         if not is_heading and not (claims.is_question(text) or claims.is_silence(text) or claims.is_talk(text)):
             check = self._claim(unit, cited, judge)
         if cited or is_heading:
             self._lead = cited if claims.is_title(_CITED.sub("", text)) else frozenset()
-        if cited:
-            self._cited |= cited
-            self._settle(cited)
         return check
 
     def _claim(self, unit: Unit, cited: frozenset[int], judge: Judge) -> SentenceCheck | None:
@@ -137,54 +142,57 @@ class SentenceChecker:
         is_lead = claims.is_lead(unit.text)
         is_same = self._is_same_language(unit.text)
         checks_capitals = is_same and not _has_many_capitals(unit.text)
-        prose, verdict = judge.prose(unit.text, checks_capitals=checks_capitals, is_lead=is_lead)
+        prose, verdict = judge.prose(unit.text, cited=cited, checks_capitals=checks_capitals, is_lead=is_lead)
         if not verdict.pieces and (not is_same or is_lead or len(WORD.findall(prose.words)) < 4):
             return None
-        if not cited:
-            self._open.append(len(self._checks))
-        return self._check(unit, verdict, cited or self._lead, allows_any=not is_same)
+        return self._check(unit, verdict, cited or self._lead, compares_words=is_same)
 
-    def _settle(self, cited: frozenset[int]) -> None:
-        """A citation stands for the sentences before it in its paragraph as well."""
-        for at in self._open:
-            check = self._checks[at] if at < len(self._checks) else None
-            if check is not None and check.status == "partly" and check.passage in cited:
-                self._checks[at] = replace(check, status="supported")
-        self._open.clear()
+    def _settle(self) -> None:
+        """What cites nothing may stand on any passage that the reply cites, also further below."""
+        cited = frozenset(self._cited)
+        for at, verdict in list(self._open.items()):
+            if self._stands(verdict, cited):
+                place = self._place(verdict, cited)
+                self._checks[at] = replace(self._checks[at], status="supported", **place)
+                del self._open[at]
 
-    def _check(self, unit: Unit, verdict: Verdict, cited: frozenset[int], *, allows_any: bool) -> SentenceCheck:
-        """``allows_any``: words are not compared, and a passage that is cited anywhere will do."""
-        passage_of = self._passages.passage_of
-        wanted = cited or (frozenset(self._cited) if allows_any else frozenset())
-        place = next((at for at in verdict.places if passage_of[at] in wanted), None)
-        if place is None and verdict.places:
-            place = verdict.places[0]
+    def _check(self, unit: Unit, verdict: Verdict, cited: frozenset[int], *, compares_words: bool) -> SentenceCheck:
+        """``compares_words``: where nothing else could be checked, words say whether it is supported."""
+        wanted = cited or frozenset(self._cited)
         status: CheckStatus = "supported"
         if verdict.missing:
             status = "unsupported"
-        elif not self._stands(verdict, wanted, allows_any=allows_any):
+        elif not verdict.grounds and not compares_words:
+            status = "partly" if not wanted else "supported"
+        elif not self._stands(verdict, wanted):
             status = "partly"
-        has_place = place is not None and (status != "unsupported" or verdict.score >= LEAST_OVERLAP)
-        passage, lines = 0, (0, 0)
-        if place is not None and has_place:
-            passage, lines = passage_of[place], self._passages.lines_of(place)
+            if not cited:
+                self._open[len(self._checks)] = verdict
         return SentenceCheck(
             text=_shown(unit),
             start=unit.start,
             status=status,
-            passage=passage,
-            start_line=lines[0],
-            end_line=lines[1],
             missing=tuple(piece[:MAX_MISSING_CHARACTERS] for piece in verdict.missing[:MAX_MISSING]),
+            **self._place(verdict, wanted, least=LEAST_OVERLAP if verdict.missing else 0.0),
         )
 
-    def _stands(self, verdict: Verdict, wanted: frozenset[int], *, allows_any: bool) -> bool:
-        if any(not passages & wanted for passages in verdict.grounds):
-            return False
-        if verdict.grounds or allows_any:
-            return bool(wanted)
-        passage_of = self._passages.passage_of
-        return verdict.score >= LEAST_OVERLAP and any(passage_of[at] in wanted for at in verdict.places)
+    def _place(self, verdict: Verdict, wanted: frozenset[int], *, least: float = 0.0) -> _Place:
+        """Return where the best of the wanted passages has it, else the best of all."""
+        best = max(
+            ((passage in wanted, place.score, -passage, place.at) for passage, place in verdict.places.items()),
+            default=(False, 0.0, 0, None),
+        )
+        _, score, passage, at = best
+        if at is None or score < least:
+            return {}
+        first, last = self._passages.lines_of(at)
+        return {"passage": -passage, "start_line": first, "end_line": last}
+
+    def _stands(self, verdict: Verdict, wanted: frozenset[int]) -> bool:
+        """Return whether the wanted passages have each piece, or enough words."""
+        if verdict.grounds:
+            return all(passages & wanted for passages in verdict.grounds)
+        return any(place.score >= LEAST_OVERLAP for passage, place in verdict.places.items() if passage in wanted)
 
     def _is_same_language(self, text: str) -> bool:
         words = [word.casefold() for word in WORD.findall(claims.without_code(text))]

@@ -1,8 +1,10 @@
 """Code taken apart: the names, flags, values and the order in which they stand."""
 
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 _TOKEN = re.compile(
     r"(?P<comment>(?:(?<=\s)|^)(?:#(?!!)|//)\s.{0,5000}|/\*.{0,5000}?(?:\*/|$)|<!--.{0,5000}?(?:-->|$))"
@@ -17,7 +19,9 @@ _PLACEHOLDER = re.compile(
     r"|my[A-Z]\w*|your[A-Z]\w*|foo|bar|baz|qux|acme|test|demo|hello|world|user|username|alice|bob|value|key|\.\.\.|…",
     re.IGNORECASE,
 )
-_ANGLED = re.compile(r"<[^<>\n]{1,60}>|\{\{?[^{}\n]{1,60}\}?\}|\$\{?[A-Z_][A-Z0-9_]{0,60}\}?|\[[A-Z_ -]{3,40}\]")
+_ANGLED = re.compile(
+    r"<[^<>\n]{1,60}>|\{\{[^{}\n]{1,60}\}\}|\{[\w.-]{1,60}\}|\$\{?[A-Z_][A-Z0-9_]{0,60}\}?|\[[A-Z_ -]{3,40}\]"
+)
 NAME_KEYS = frozenset(
     """
     name id title description label user username password email host hostname url uri path file filename image
@@ -38,6 +42,15 @@ COMMON = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words of programming languages and shells, and names that anyone gives."""
+METHODS = frozenset(
+    """
+    join split append push pop map filter reduce forEach foreach get keys values items strip trim format replace lower
+    upper toLowerCase toUpperCase tolowercase touppercase includes startsWith startswith endswith toString tostring then
+    stringify parse slice concat sort length read write close
+    """.split()  # noqa: SIM905
+)
+"""What texts and lists have in every language."""
+OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
 _LOCAL = (
     re.compile(r"\b(?:const|let|var|def|class|function|fn|func|type|interface|for|as|catch|except|struct|enum)\s+([A-Za-z_$][\w$]*)"),
     re.compile(r"^\s*([A-Za-z_$][\w$]*)\s*(?::[^=\n]{1,60})?=(?![=>])"),
@@ -53,6 +66,8 @@ class Token(Struct, frozen=True):
     kind: str
     """``string``, ``flag``, ``name``, ``number`` or ``mark``."""
     text: str
+    line: int = 0
+    """Its line in the block, from 0."""
 
     @property
     def key(self) -> str:
@@ -67,6 +82,30 @@ def tokens_in(line: str) -> list[Token]:
         if kind != "comment":
             found.append(Token(kind, match[0]))
     return found
+
+
+def statements_in(lines: Iterable[str]) -> list[list[Token]]:
+    """Return the tokens of a block by statements: within brackets a line's end means nothing. Commas before a closing
+    bracket and semicolons at a line's end are left out, so that code is the same however it is spread over lines.
+    """
+    found: list[list[Token]] = []
+    statement: list[Token] = []
+    depth = 0
+    for number, line in enumerate(lines):
+        for token in tokens_in(line):
+            if token.text in CLOSING:
+                depth = max(0, depth - 1)
+                if statement and statement[-1].text == ",":
+                    statement.pop()
+            elif token.text in OPENING:
+                depth += 1
+            statement.append(replace(token, line=number))
+        if statement and statement[-1].text == ";":
+            statement.pop()
+        if statement and not depth:
+            found.append(statement)
+            statement = []
+    return [*found, statement] if statement else found
 
 
 def is_placeholder(text: str) -> bool:

@@ -30,9 +30,17 @@ _IF_UNSET = re.compile(
     re.IGNORECASE,
 )
 """A default without the word for it."""
+_DEFAULT_OF = re.compile(
+    r"\bdefault(?:\s+value)?(?:\s+(?:of|for))?(?:\s+the)?\s+[`'\"]?[\w.-]{1,60}[`'\"]?(?:\s+[a-z]{1,16}){0,2}\s*(?:is|are|=|:)\s+"
+    + _VALUE,
+    re.IGNORECASE,
+)
 _BY_DEFAULT = re.compile(r"\b(?:by default|standardmäßig|par défaut)\b[^.,;:()]{0,60}?\s" + _VALUE, re.IGNORECASE)
 
 
+_OF = re.compile(r"\bof\b")
+_IS = re.compile(r"[`'\"*]{0,4}\s*(?:[a-z]{1,16}\s+){0,2}(?:is|are|=|:)\s")
+"""Stands behind the name whose default is told: the default of ``port`` is 80."""
 _MARKS = ("default", "défaut", "standard", "既定", "デフォルト")
 """A text without any of them in lower case names no default by its word."""
 _CONDITIONS = ("if", "when", "unless")
@@ -44,6 +52,7 @@ def claimed_in(text: str) -> Iterator[tuple[int, str]]:
     folded = text.lower()
     if _has(folded, _MARKS):
         yield from _values(_BY_DEFAULT, text)
+        yield from _values(_DEFAULT_OF, text)
     if _has(folded, _CONDITIONS):
         yield from _values(_IF_UNSET, text)
 
@@ -66,7 +75,10 @@ def _has(folded: str, words: tuple[str, ...]) -> bool:
 
 def _values(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
     for match in pattern.finditer(text):
-        yield match.start("value"), _bare(match["value"])
+        if pattern is not _BEHIND or not (_OF.search(match[0]) and _IS.match(text, match.end())):
+            value = _bare(match["value"])
+            if not value.startswith("-"):
+                yield match.start("value"), value
 
 
 def _bare(value: str) -> str:

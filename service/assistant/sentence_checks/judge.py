@@ -11,17 +11,18 @@ Words alone never make a sentence unsupported: people paraphrase. What is checke
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 from msgspec import Struct
 
 from service.assistant.sentence_checks.code_lines import CodeJudge
 from service.assistant.sentence_checks.defaults import claimed_in
+from service.assistant.sentence_checks.negations import negations_in, says_contrary
 from service.assistant.sentence_checks.numbers import numbers_in
 from service.assistant.sentence_checks.passage_facts import sentences_in
 from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.pieces import Piece, Prose, anchors_in, read_prose
-from service.assistant.sentence_checks.words import VALUES, WORD, camel_words, negations_in, stem, stems_in
+from service.assistant.sentence_checks.words import LITERALS, VALUES, WORD, camel_words, stem, stems_in
 
 MAX_PLACES = 150
 """Segments that are looked at for one word or piece."""
@@ -33,24 +34,34 @@ LEAST_SCORE = 2.0
 """Below this the passages say too little of what the sentence is about to contradict it."""
 FAR = 0.6
 """A number or value stands elsewhere when its surroundings have less than this part of what the best place has."""
-FAR_NAME, LEAST_NAME_SCORE = 0.35, 3.0
-"""The same of a name, which needs more words around it."""
+FAR_NAME, LEAST_NAME_SCORE, LEAST_UNCITED_SCORE = 0.35, 3.0, 2.0
+"""The same of a name, which needs more words around it, and fewer where it is in no passage that is cited."""
+MAX_TIES = 40
+"""Segments that have nearly as many of the sentence's words as the best."""
+NEAR_BEST = 0.7
+ENOUGH = 2.0
+"""So much around a name shows that the sentence speaks of it, however long it is."""
+MANY_PASSAGES = 3
 MAX_DEFAULTS = 4
 NEAR_DEFAULT, FAR_DEFAULT = 0.6, 0.3
-LEAST_SAME = 3
 SAME_SENTENCE = 0.75
-"""The share of a sentence's words that a passage's sentence has which says the same, or the contrary."""
+"""The share of a request's words that the ban on it has."""
+
+
+class Place(Struct, frozen=True):
+    at: int
+    """A segment."""
+    score: float
+    """How much of the sentence's words it has, 0 .. 1."""
 
 
 class Verdict(Struct, frozen=True):
-    missing: tuple[str, ...] = ()
-    places: tuple[int, ...] = ()
-    """Segments that the sentence stands on, best first."""
-    grounds: tuple[frozenset[int], ...] = ()
+    missing: tuple[str, ...]
+    places: dict[int, Place]
+    """Where each passage says most of it."""
+    grounds: tuple[frozenset[int], ...]
     """For each piece that was found, the passages that have it."""
-    score: float = 0.0
-    """How much of the sentence's words the best place has, 0 .. 1."""
-    pieces: int = 0
+    pieces: int
     """How many could be checked."""
 
 
@@ -62,6 +73,8 @@ class Judge:
         self._passages = passages
         self._said, self._said_texts, self._has_read_said = Passages(is_of_site=False), tuple(said), False
         self._code = CodeJudge(passages, self._said)
+        self._cited: frozenset[int] = frozenset()
+        """The passages that the sentence at hand cites."""
 
     def read_said(self) -> None:
         """Read what the reader has said, before a sentence is judged."""
@@ -75,23 +88,22 @@ class Judge:
         self._said.clear()
         self._has_read_said = False
 
-    def prose(self, text: str, *, checks_capitals: bool, is_lead: bool) -> tuple[Prose, Verdict]:
+    def prose(self, text: str, *, cited: frozenset[int], checks_capitals: bool, is_lead: bool) -> tuple[Prose, Verdict]:
+        """``cited``: the passages that may contradict it; all where it cites none."""
+        self._cited = cited
         prose = read_prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
         anchors = anchors_in(prose)
         missing, found, compared = self._read_pieces(prose, anchors)
         lost, places = self._read_spans(prose, anchors, compared)
         missing, found = [*missing, *lost, *self._wrong_defaults(prose, anchors)], [*found, *places]
-        weights = self._weights(anchors, None)
-        best = sorted(weights, key=lambda at: (-weights[at], at))[:8]
-        score = weights[best[0]] / self._most(anchors) if best else 0.0
-        if not missing and best and self._is_denied(prose, anchors, best[0]):
+        if not missing and not text.startswith("|") and self._is_denied(prose, anchors, self._weights(anchors, None)):
             missing.append("not")
-        passage_of = self._passages.passage_of
+        self._cited = frozenset()
+        weights = self._weights(anchors, None)
         return prose, Verdict(
             tuple(dict.fromkeys(missing)),
-            tuple(best or [at for places in found for at in places[:3]]),
-            tuple(frozenset(passage_of[at] for at in places) for places in found),
-            min(1.0, score),
+            self._best(weights, self._most(anchors)),
+            tuple(self._passages_of(places) for places in found if len(places) <= MAX_PLACES),
             len(prose.pieces) + len(prose.spans),
         )
 
@@ -106,14 +118,18 @@ class Judge:
                 if not self._is_allowed(piece):
                     missing.append(piece.text)
                 continue
-            if piece.kind != "value":
+            if piece.kind != "value" and not self._is_everywhere(piece, places):
                 found.append(places)
             if compared < MAX_COMPARED:
                 compared += 1
                 is_wrong = self._is_elsewhere if piece.kind in ("number", "value") else self._is_other_name
-                if is_wrong(piece, places, anchors, prose):
+                if not self._is_everywhere(piece, places) and is_wrong(piece, places, anchors, prose):
                     missing.append(piece.text)
         return missing, found, compared
+
+    def _is_everywhere(self, piece: Piece, places: Sequence[int]) -> bool:
+        """Return whether it is the name of what all passages are about: not each of them has to say it."""
+        return piece.kind == "name" and len(self._passages_of(places)) >= MANY_PASSAGES
 
     def _read_spans(
         self, prose: Prose, anchors: dict[str, int], compared: int
@@ -133,11 +149,33 @@ class Judge:
                     missing.append(span)
         return missing, found
 
-    def code(self, line: str, block: int, info: str) -> Verdict:
-        """Judge a line of a code block; those of one ``block`` share the names that they define."""
-        lost, places = self._code.line(line, block, info)
-        passages = frozenset(self._passages.passage_of[at] for at in places)
-        return Verdict(tuple(dict.fromkeys(lost)), tuple(places[:8]), (passages,) if passages else (), 1.0, 1)
+    def code(self, lines: Sequence[str], block: int, info: str) -> tuple[Verdict, int]:
+        """Judge a block of code; parts of one ``block`` share the names that they define.
+
+        Return the line of the first slip too, from 0.
+        """
+        lost, places = self._code.block(lines, block, info)
+        grounds = self._passages_of(places)
+        verdict = Verdict(
+            tuple(dict.fromkeys(one.text for one in lost)),
+            self._best(dict.fromkeys(places, 1.0)),
+            (grounds,) if grounds else (),
+            1,
+        )
+        return verdict, min((one.line for one in lost), default=0)
+
+    def _passages_of(self, places: Iterable[int]) -> frozenset[int]:
+        return frozenset(self._passages.passage_of[at] for at in places)
+
+    def _best(self, weights: dict[int, float], most: float = 1.0) -> dict[int, Place]:
+        """Return the best segment of each passage."""
+        best: dict[int, Place] = {}
+        passage_of = self._passages.passage_of
+        for at in sorted(weights):
+            passage, score = passage_of[at], min(1.0, weights[at] / most)
+            if passage not in best or score > best[passage].score:
+                best[passage] = Place(at, score)
+        return best
 
     def _places_of(self, piece: Piece) -> Sequence[int]:
         passages = self._passages
@@ -145,11 +183,11 @@ class Judge:
             return list(dict.fromkeys(at for at, _ in passages.number_places(piece.number)))
         folded = piece.text.casefold()
         if piece.kind == "value":
-            return passages.of_value(folded)
+            return passages.of_value(folded) or passages.of_token(folded)
         bare = folded.removesuffix("()")
-        for form in (bare, bare.removesuffix("s"), bare + "s", bare.lstrip("@$./~"), bare.rstrip("/.")):
-            if found := passages.of_token(form):
-                return found
+        forms = dict.fromkeys((bare, bare.removesuffix("s"), bare + "s", bare.lstrip("@$./~"), bare.rstrip("/.")))
+        if found := list(chain.from_iterable(map(passages.of_token, forms))):
+            return found
         if piece.kind == "flag":
             return []
         if piece.kind == "path":
@@ -159,12 +197,12 @@ class Judge:
         if piece.kind == "name" or "_" not in bare:
             words = [match[0] for match in WORD.finditer(piece.text)]
             if words and all(passages.known_stem(word) for word in words):
-                return passages.of_stem(stem(words[0])) or [0]
+                return passages.of_stem(stem(words[0]))
             parts = camel_words(piece.text)
             if len(parts) > 1 and all(
                 passages.has_pair(one, other) for one, other in pairwise(map(str.casefold, parts))
             ):
-                return passages.of_stem(stem(parts[0])) or [0]
+                return passages.of_stem(stem(parts[0]))
         return []
 
     def _places_of_parts(self, parts: Sequence[str]) -> Sequence[int]:
@@ -182,6 +220,11 @@ class Judge:
             piece.kind == "name" and bool(words) and all(said.known_stem(word) for word in words)
         )
 
+    def _those_cited(self, places: Iterable[int]) -> Iterable[int]:
+        """Return those of segments that a sentence may be held against."""
+        cited, passage_of = self._cited, self._passages.passage_of
+        return [at for at in places if passage_of[at] in cited] if cited else places
+
     def _is_common(self, segments: Sequence[int]) -> bool:
         return len(segments) > max(12, len(self._passages.segments) // 4)
 
@@ -197,10 +240,10 @@ class Judge:
         weights: dict[int, float] = {}
         for word, place in anchors.items():
             segments = passages.of_stem(word)
-            if not segments or word in own or self._is_common(segments):
-                continue
+            if not segments or word in own or self._is_common(segments) or len(segments) > MAX_PLACES:
+                continue  # some of many would depend on the order of the passages
             weight = 1.0 if at is None or abs(place - at) <= NEAR else 0.5
-            for segment in segments[:MAX_PLACES]:
+            for segment in self._those_cited(segments):
                 weights[segment] = weights.get(segment, 0.0) + weight
         if at is not None:
             for segment in weights:
@@ -225,9 +268,9 @@ class Judge:
         if not weights:
             return False
         best = max(weights.values())
-        if best < LEAST_SCORE:
+        if best < LEAST_SCORE or len(places) > MAX_PLACES:
             return False
-        here = max((self._around(weights, at) for at in places[:MAX_PLACES]), default=0.0)
+        here = max((self._around(weights, at) for at in self._those_cited(places)), default=0.0)
         if here >= FAR * best:
             return False
         return any(self._has_other(piece, at, prose) for at, weight in weights.items() if weight >= 0.85 * best)
@@ -235,29 +278,40 @@ class Judge:
     def _is_other_name(self, piece: Piece, places: Sequence[int], anchors: dict[str, int], prose: Prose) -> bool:
         """Return whether the place that speaks of this has another name of the same form, and this one is far off."""
         form = _form_of(piece.text)
-        if form is None:
+        places = list(self._those_cited(places))
+        if (form is None and places) or len(places) > MAX_PLACES:
             return False
         own = frozenset(stem(part) for match in WORD.finditer(piece.text) for part in camel_words(match[0]))
         weights = self._weights(anchors, piece.at, own)
         best = max(weights.values(), default=0.0)
-        if best < LEAST_NAME_SCORE:
+        if best < (LEAST_NAME_SCORE if places else LEAST_UNCITED_SCORE):
             return False
-        here = max((self._around(weights, at) for at in places[:MAX_PLACES]), default=0.0)
-        if here >= FAR_NAME * best:
+        here = max((self._around(weights, at) for at in places), default=0.0)
+        if here >= min(FAR_NAME * best, ENOUGH):
             return False
-        top = max(weights, key=lambda at: (weights[at], -at))
         said = prose.words.casefold()
-        return any(
-            _form_of(name) == form and name.casefold() not in said
-            for name in _NAME.findall(self._passages.segments[top].text)
+        return all(
+            any(
+                (form is None or _form_of(name) == form) and name.casefold() not in said
+                for name in self._names_of(at, is_any=form is None)
+            )
+            for at in [at for at, weight in weights.items() if weight == best][:MAX_TIES]
         )
+
+    def _names_of(self, at: int, *, is_any: bool) -> list[str]:
+        """Return the names of a segment; ``is_any``: those that are set as code."""
+        text = self._passages.segments[at].text
+        return _CODE.findall(text) if is_any else _NAME.findall(text)
 
     def _has_other(self, piece: Piece, at: int, prose: Prose) -> bool:
         """Return whether the segment has another number, or the opposite value, that the sentence does not have."""
         segment = self._passages.segments[at]
         number = piece.number
         if number is None:
-            return VALUES[piece.text.casefold()] in segment.values and piece.text.casefold() not in segment.values
+            folded = piece.text.casefold()
+            others = LITERALS - {folded} if folded in LITERALS else frozenset((VALUES[folded],))
+            words = {match[0].casefold() for match in WORD.finditer(segment.text)}
+            return folded not in words and not words.isdisjoint(others)
         numbers = [one.number for one in prose.pieces if one.number is not None]
         return any(
             not any(other.agrees_with(own) for own in numbers)
@@ -282,6 +336,11 @@ class Judge:
         segments, of_token = self._passages.segments, self._passages.of_token
         for _, span in sorted((one for one in prose.spans if one[0] < at), reverse=True):
             places = {one for one in of_token(span.casefold()) if segments[one].defaults}
+            words = set(stems_in(span))
+            if not places and words:  # a heading names it
+                places = {
+                    one for one, segment in enumerate(segments) if words.issubset(segment.above) and segment.defaults
+                }
             if places:
                 return places, places
         weights = self._weights(anchors, at)
@@ -289,19 +348,33 @@ class Judge:
         if best < LEAST_SCORE:
             return set(), set()
         near = {segment for segment, weight in weights.items() if weight >= NEAR_DEFAULT * best}
-        near |= {one for segment in near for one in (segment - 1, segment + 1) if 0 <= one < len(segments)}
-        return near, near | {segment for segment, weight in weights.items() if weight >= FAR_DEFAULT * best}
+        passage_of = self._passages.passage_of
+        near |= {
+            one
+            for segment in near
+            for one in (segment - 1, segment + 1)
+            if 0 <= one < len(segments) and passage_of[one] == passage_of[segment]
+        }
+        cited, self._cited = self._cited, frozenset()
+        wide = {one for one, weight in self._weights(anchors, at).items() if weight >= FAR_DEFAULT * best}
+        self._cited = cited
+        return near, near | wide
 
-    def _is_denied(self, prose: Prose, anchors: dict[str, int], at: int) -> bool:
-        """Return whether a sentence of the segment has nearly the same words, and the contrary meaning."""
-        for sentence in sentences_in(self._passages.segments[at].text):
+    def _is_denied(self, prose: Prose, anchors: dict[str, int], weights: dict[int, float]) -> bool:
+        """Return whether the sentences that have nearly the same words all have the contrary meaning."""
+        best = max(weights.values(), default=0.0)
+        near = [at for at, weight in weights.items() if weight >= NEAR_BEST * best]
+        if best <= 0.0 or len(near) > MAX_TIES:
+            return False
+        denied = False
+        for sentence in dict.fromkeys(one for at in near for one in sentences_in(self._passages.segments[at].text)):
             if _allows_forbidden(prose.words, anchors, sentence):
                 return True
-            words = set(stems_in(sentence))
-            shared = len(anchors.keys() & words)
-            if shared >= max(LEAST_SAME, SAME_SENTENCE * len(anchors), SAME_SENTENCE * len(words)):
-                return (negations_in(prose.words) > 0) != (negations_in(sentence) > 0)
-        return False
+            match = says_contrary(prose.words, anchors, sentence)
+            if match is False:
+                return False
+            denied = denied or match is True
+        return denied
 
 
 def _allows_forbidden(words: str, anchors: dict[str, int], sentence: str) -> bool:
@@ -329,6 +402,7 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"--?[A-Za-z][\w-]{1,60}|[A-Za-z_][\w.]{1,60}")
+_CODE = re.compile(r"`([\w.-]{2,60})`")
 _FORMS = (
     re.compile(r"--[a-z][\w-]*"),
     re.compile(r"[A-Z][A-Z0-9]{0,60}_[A-Z0-9_]+"),

@@ -43,6 +43,10 @@ _NUMBER = re.compile(
     r"(?P<many>[kK](?![A-Za-z]))?(?P<plus>\+|x(?!\w))?"
     r"(?:[ \u00a0\u202f-]?(?P<unit>%|[A-Za-zäöüéèí]{1,14}|[\u3040-\u30ff\u4e00-\u9fff]{1,6}))?"
 )
+_NAMED_UNIT = re.compile(
+    rf"(?:\bin |\(|\bnumber of )(?P<unit>{'|'.join(word for word in _UNITS if word[-1] == 's' and len(word) > 3)})\b",
+    re.IGNORECASE,
+)
 _PERIODS = ("second", "minute", "hour", "day", "week")
 _ONE = re.compile(rf"\b(?:one|an?|per|each|every|once a)\s+(?P<unit>{'|'.join(_PERIODS)})\b", re.IGNORECASE)
 _SPELLED = re.compile(rf"(?<![\w-])(?P<word>{'|'.join(_WORDS)})(?![\w])(?:[ -](?P<unit>\w{{1,14}}))?", re.IGNORECASE)
@@ -64,9 +68,17 @@ class Number(Struct, frozen=True, gc=False):
     amount: float = 0.0
     """In seconds or bytes."""
     is_spelled: bool = False
+    implied: tuple[tuple[str, float], ...] = ()
+    """The units that its surroundings name for numbers without one, as in ``timeout in seconds``."""
 
     def agrees_with(self, other: "Number") -> bool:
-        """Return whether both may be the same quantity."""
+        """Return whether both may be the same quantity. ``other`` is of a passage, and may have implied units."""
+        if self.dimension and not other.dimension and other.implied:
+            units = [factor for dimension, factor in other.implied if dimension == self.dimension]
+            if units:
+                value = next((float(key) for key in other.keys if key.count(".") < 2), 0.0)
+                amounts = [value * factor for factor in units]
+                return any(_is_near(self.amount, amount, self.dimension) for amount in amounts)
         if self.dimension and other.dimension:
             if self.dimension != other.dimension:
                 return False
@@ -83,7 +95,16 @@ class Number(Struct, frozen=True, gc=False):
     def _same_amount(self, other: "Number") -> bool:
         if not self.amount or not other.amount:
             return False
-        return abs(self.amount / other.amount - 1) < (0.08 if self.dimension == "size" else 1e-9)
+        return _is_near(self.amount, other.amount, self.dimension)
+
+
+def _is_near(one: float, other: float, dimension: str) -> bool:
+    return abs(one - other) <= (0.08 if dimension == "size" else 1e-9) * max(abs(one), abs(other))
+
+
+def units_named_in(text: str) -> tuple[tuple[str, float], ...]:
+    """Return the units that a text names for its numbers: ``in seconds``, ``(bytes)``, ``number of days``."""
+    return tuple({_UNITS[word.lower()] for word in _NAMED_UNIT.findall(text)})
 
 
 def numbers_in(text: str) -> Iterator[Number]:

@@ -3,15 +3,16 @@
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from service.assistant.sentence_checks.code import Token, tokens_in
-from service.assistant.sentence_checks.defaults import defaults_in
-from service.assistant.sentence_checks.numbers import Number, numbers_in
+from service.assistant.sentence_checks.code import Token, statements_in, tokens_in
+from service.assistant.sentence_checks.defaults import claimed_in
+from service.assistant.sentence_checks.numbers import Number, numbers_in, units_named_in
 from service.assistant.sentence_checks.words import VALUES, WORD, stems_in, stems_of
 from service.domain.texts.unicode_forms import normalized
 from service.markup.streaming.code import MIN_FENCE, run_of
@@ -28,9 +29,13 @@ _TOKEN = re.compile(
 )
 _BEGINS = re.compile(r"[ \t>]*(?:[-*+]\s|\d{1,3}[.)]\s|\||#{1,6}\s|<|\{\{|:::|!!!|///|\.\. |:\w)")
 """A line that is no continuation of the one before."""
+_GLUED = re.compile(r"(?<=[a-z]{2})(?=\d{1,6}(?:\.\d{1,4})?\b)")
+"""Between a name and its version: ``firefox114``."""
 _SPAN = re.compile(r"`([^`\n]{1,300})`")
 _LINK = re.compile(r"\]\([^()\s]{0,1000}\)")
 _HEADING = re.compile(r"#{1,6}\s")
+_TERM = re.compile(r"\.\. [\w:-]{1,40}:: +(?P<term>\S.{0,100})")
+"""What a directive documents."""
 INDENT = "    "
 END = "\n"
 """Stands behind the last token of a line."""
@@ -45,11 +50,16 @@ class Segment(Struct, gc=False):
     """Words of the headings that it stands under."""
     text: str
     _numbers: tuple[Number, ...] | None = None
+    _defaults: tuple[str, ...] | None = None
 
     @property
     def numbers(self) -> tuple[Number, ...]:
         if self._numbers is None:
-            self._numbers = tuple(numbers_in(self.text))
+            units = units_named_in(self.text)
+            text = self.text.replace("`", "") if "`" in self.text else self.text
+            text = _GLUED.sub(" ", text) if _GLUED.search(text) else text
+            found = tuple(numbers_in(text))
+            self._numbers = tuple(replace(one, implied=units) for one in found) if units else found
         return self._numbers
 
     @property
@@ -60,7 +70,10 @@ class Segment(Struct, gc=False):
     @property
     def defaults(self) -> tuple[str, ...]:
         """Return the values that it says are defaults."""
-        return tuple(dict.fromkeys(value for _, value in defaults_in(self.text))) if "efault" in self.text else ()
+        if self._defaults is None:
+            found = claimed_in(self.text) if "efault" in self.text else ()
+            self._defaults = tuple(dict.fromkeys(value for _, value in found))
+        return self._defaults
 
 
 class Fillers:
@@ -104,8 +117,10 @@ class Words:
 class Names:
     """The tokens of a passage, and its code."""
 
-    def __init__(self, steps: Sequence[tuple[int, str, bool]]) -> None:
-        """``steps``: of each text with tokens its segment, and whether it is code."""
+    def __init__(self, steps: Sequence[tuple[int, str, bool]], under: str) -> None:
+        """``steps``: of each text with tokens its segment, and whether it is code. ``under``: headings, which may name
+        what code names.
+        """
         self.of_token: dict[str, array[int]] = {}
         self.of_code: dict[str, None] = {}
         """Names that stand in code."""
@@ -115,6 +130,7 @@ class Names:
         """Names in code that a value follows."""
         self.lines: dict[str, int] = {}
         """Whole lines of code, without their blanks, and their segments."""
+        self.of_code.update(dict.fromkeys(match[0].casefold() for match in _TOKEN.finditer(under)))
         for at, text, is_code in steps:
             if is_code:
                 self._add_code(text, at)
@@ -153,18 +169,22 @@ class Names:
 class Frames:
     """The order of the tokens in a passage's code."""
 
-    def __init__(self, steps: Sequence[tuple[int, str, bool]]) -> None:
-        """``steps``: as ``Names`` has them."""
+    def __init__(self, blocks: Sequence[Sequence[str]]) -> None:
+        """``blocks``: the lines of each block of code, and code within sentences."""
         self.behind = Fillers()
         """Two tokens of code, and those that follow them."""
         self.between = Fillers()
         """The tokens of code on both sides, and those that stand between them."""
-        for _, text, is_code in steps:
-            if is_code:
-                self._add(text)
+        texts: list[str] = []
+        for lines in blocks:
+            statements = statements_in(lines)
+            for tokens in statements:
+                self._add(tokens)
+            texts.append(stream_of(chain.from_iterable(statements)))
+        self.stream = "\n".join(texts)
+        """The tokens of all code, those of a block in one line."""
 
-    def _add(self, line: str) -> None:
-        tokens = tokens_in(line)
+    def _add(self, tokens: list[Token]) -> None:
         keys = keys_of(tokens)
         for place in range(2, len(keys)):
             self.behind.add(keys[place - 2], keys[place - 1], keys[place])
@@ -172,7 +192,7 @@ class Frames:
                 self.between.add(keys[place - 1], keys[place + 1], keys[place])
         for token in tokens:
             if token.kind == "string" and " " in token.key:
-                self._add(token.text[1:-1])
+                self._add(tokens_in(token.text[1:-1]))
 
 
 class Quantities:
@@ -201,6 +221,8 @@ class PassageFacts:
         """``under``: the headings that the passage stands under."""
         self.segments: list[Segment] = []
         self._steps: list[tuple[int, str, bool]] = []
+        self._blocks: list[list[str]] = []
+        self._under = under
         self._read(text, under)
 
     @cached_property
@@ -209,11 +231,11 @@ class PassageFacts:
 
     @cached_property
     def names(self) -> Names:
-        return Names(self._steps)
+        return Names(self._steps, self._under)
 
     @cached_property
     def frames(self) -> Frames:
-        return Frames(self._steps)
+        return Frames(self._blocks)
 
     @cached_property
     def numbers(self) -> Quantities:
@@ -229,35 +251,47 @@ class PassageFacts:
         return found
 
     def _read(self, text: str, under: str) -> None:
-        """Split the text into segments, and note what has tokens."""
+        """Split the text into segments, and note what has tokens. The headings above it are the first segment."""
         heading = tuple(dict.fromkeys(stems_in(under)))
-        self._steps.append((0, under, False))
+        if under.strip():
+            self._add_segment((0, 0), under[:MAX_SEGMENT_CHARACTERS], (), is_code=False)
+        block: list[str] = []
         in_code = _begins_in_code(text)
-        above = heading
+        above = titled = heading
         prose: list[str] = []
         began = 0
         for number, whole in enumerate([*text.splitlines(), ""]):
             line = whole[:MAX_SEGMENT_CHARACTERS]
             mark = _fence_of(line)
             is_fence = mark != ""
+            if block and (is_fence or not (in_code or line.startswith(INDENT) or not line.strip())):
+                self._blocks.append(block)
+                block = []
             if prose and (in_code or is_fence or not line.strip() or _BEGINS.match(line)):
                 self._add_prose(began, prose, above)
                 prose.clear()
             if is_fence:
                 in_code = not in_code or mark.strip(" \t`~") != ""  # only the first line says what it is
+                if mark.lstrip("`~:").startswith("{"):  # a directive with its text
+                    self._add_segment((number, number), mark, above, is_code=False)
                 self._steps.append((len(self.segments), line, False))
             elif not line.strip():
                 continue
             elif in_code:
+                block.append(line)
                 self._add_segment((number, number), line, above, is_code=True)
             else:
                 if _HEADING.match(line):
-                    above = tuple(dict.fromkeys([*heading, *stems_in(line)]))
+                    above = titled = tuple(dict.fromkeys([*heading, *stems_in(line)]))
+                elif (term := _TERM.match(line)) is not None:
+                    above = tuple(dict.fromkeys([*titled, *stems_in(term["term"])]))
                 began = began if prose else number
                 prose.append(line)
                 if line.startswith(INDENT):  # perhaps code
                     self._steps.append((len(self.segments), line, True))
-        last = len(self.segments) - 1  # a fence may stand behind it; a heading without a text has no place
+                    block.append(line)
+        self._blocks += [block] if block else []
+        last = len(self.segments) - 1  # a fence may stand behind it
         self._steps = [(min(at, last), text, is_code) for at, text, is_code in self._steps] if self.segments else []
 
     def _add_prose(self, began: int, lines: Sequence[str], above: tuple[str, ...]) -> None:
@@ -283,7 +317,9 @@ class PassageFacts:
         if is_code:
             self._steps.append((at, text, True))
         elif "`" in text:
-            self._steps += [(at, span[1], True) for span in _SPAN.finditer(text)]
+            spans = [span[1] for span in _SPAN.finditer(text)]
+            self._steps += [(at, span, True) for span in spans]
+            self._blocks += [[span] for span in spans]
 
 
 def _add(places: dict[str, "array[int]"], key: str, at: int) -> None:
@@ -325,10 +361,15 @@ def _parts(line: str) -> Iterator[str]:
         yield part
 
 
+def stream_of(tokens: Iterable[Token]) -> str:
+    """Return code as one line of tokens, each with a blank on both sides; the blanks within a string are others."""
+    return f" {' '.join(token.key.replace(' ', '_') for token in tokens)} "
+
+
 START = "\t"
 """Stands before the first token of a line."""
 
 
-def keys_of(tokens: list[Token]) -> list[str]:
+def keys_of(tokens: Sequence[Token]) -> list[str]:
     """Return the tokens as frames have them, with what stands before the line and behind it."""
     return [START, START, *(token.key for token in tokens), END]

@@ -23,6 +23,10 @@ numbers, measured on a busy machine; each is read when a sentence needs it. Repl
 MAX_KEPT = 500
 
 
+MAX_TOGETHER = 150
+"""Segments that are looked at for what stands beside a token."""
+
+
 class GivenPassage(Struct, frozen=True):
     """A passage as the model got it."""
 
@@ -171,10 +175,25 @@ class Passages:
         """Return whether a name of the code has a value behind it, or stands by itself."""
         return any(name in part.names.keys or name in part.names.alone for _, part in self._parts)
 
-    def place_of_line(self, code: str) -> int | None:
-        """Return the segment that has a whole line of code; its blanks do not count."""
+    def places_of_line(self, code: str) -> list[int]:
+        """Return a segment of each passage that has a whole line of code; its blanks do not count."""
         bare = "".join(code.split())
-        return next((first + at for first, part in self._parts if (at := part.names.lines.get(bare)) is not None), None)
+        return [first + at for first, part in self._parts if (at := part.names.lines.get(bare)) is not None]
+
+    def places_of_stream(self, stream: str) -> list[int]:
+        """Return the first segment of each passage that has these tokens of code in this order."""
+        return [first for first, part in self._parts if stream in part.frames.stream]
+
+    def are_together(self, one: str, token: str) -> bool:
+        """Return whether a token stands in a segment with another, or below a heading that has it.
+
+        A token that is in many places is not looked at.
+        """
+        places, near = self.of_token(token), set(self.of_token(one))
+        if len(places) > MAX_TOGETHER:
+            return True
+        word = stem(one)
+        return any(at in near or word in self.segments[at].above for at in places)
 
     def tokens_behind(self, one: str, other: str) -> Sequence[str]:
         """Return the tokens of code that follow these two."""

@@ -7,10 +7,12 @@ from msgspec import Struct
 
 from service.assistant.sentence_checks.code import is_placeholder
 from service.assistant.sentence_checks.numbers import Number, numbers_in
-from service.assistant.sentence_checks.words import GENERIC_NAMES, VALUES, WORD, names_in, stems_in
+from service.assistant.sentence_checks.words import GENERIC_NAMES, LITERALS, VALUES, WORD, names_in, stems_in
 from service.domain.texts.unicode_forms import normalized
 
 MAX_PIECES = 60
+MAX_READ = 1_000
+"""Numbers of a sentence that are looked at."""
 _CITATION = re.compile(r"\s?\[(\d{1,3})\]\([^()\s]{0,2000}\)")
 _LINK = re.compile(r"!?\[([^\[\]]{0,300})\]\([^()\s]{0,2000}(?:\([^()\s]{0,300}\))?[^()\s]{0,300}\)")
 _SPAN = re.compile(r"(?P<ticks>`{1,3})(?!`)(?P<code>[^`\n]{1,500}?)(?<!`)(?P=ticks)(?!`)")
@@ -26,6 +28,9 @@ _COUNTED = re.compile(
     r"differences|choices|variants|rules|levels|of|möglichkeiten|schritte|arten|wege|façons|étapes|moyens|options)\b",
     re.IGNORECASE,
 )
+
+
+_SWITCHED = re.compile(r"\b(?:is|are|be|turn(?:s|ed|ing)?|switch(?:es|ed|ing)?|to)\s\Z", re.IGNORECASE)
 
 
 class Piece(Struct, frozen=True):
@@ -72,7 +77,7 @@ def read_prose(text: str, *, checks_capitals: bool, is_lead: bool) -> Prose:
 def _value(code: str, at: int) -> Piece | None:
     """Return a number or the like that is set as code."""
     bare = code.strip("\"'")
-    if bare.casefold() in VALUES:
+    if bare.casefold() in VALUES or bare.casefold() in LITERALS:
         return Piece("value", bare, at)
     number = next(iter(numbers_in(bare)), None) if bare[:1].isdigit() else None
     return Piece("number", bare, at, number) if number is not None and number.end == len(bare) else None
@@ -80,15 +85,26 @@ def _value(code: str, at: int) -> Piece | None:
 
 def _pieces_in(words: str, *, checks_capitals: bool, is_lead: bool) -> list[Piece]:
     words = _STEP.sub(lambda match: " " * len(match[0]), words).replace("*", " ")
+    read = list(islice(numbers_in(words), MAX_READ))
+    units = {at for number in read if number.dimension for at in range(number.start, number.end)}
     names, covered = _names_in(words, checks_capitals=checks_capitals)
-    numbers = (number for number in numbers_in(words) if number.start not in covered)
-    values = (match for match in WORD.finditer(words) if match[0].casefold() in VALUES)
+    names = [name for name in names if name.at not in units]
+    numbers = (number for number in read if number.start not in covered)
+    values = (match for match in WORD.finditer(words) if _is_value(match, words))
     pieces = chain(
         names,
         (Piece("number", one.text, one.start, one) for one in numbers if _is_claimed(one, words, is_lead=is_lead)),
         (Piece("value", match[0], match.start()) for match in values),
     )
     return list(islice(pieces, MAX_PIECES))
+
+
+def _is_value(match: re.Match[str], words: str) -> bool:
+    """Return whether a word is a value: ``on`` and ``off`` are mostly none."""
+    word = match[0].casefold()
+    if word not in ("on", "off"):
+        return word in VALUES
+    return _SWITCHED.search(words, max(0, match.start() - 20), match.start()) is not None
 
 
 def _names_in(words: str, *, checks_capitals: bool) -> tuple[list[Piece], set[int]]:

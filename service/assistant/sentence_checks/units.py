@@ -1,4 +1,4 @@
-"""An answer's text in sentences, list items, table rows and lines of code, while it is still being written.
+"""An answer's text in sentences, list items, table rows and blocks of code, while it is still being written.
 
 A citation behind a sentence's end is the sentence's, so a sentence is finished when something else follows it. A unit
 of more than ``MAX_UNIT_CHARACTERS`` is cut there; each character is looked at a bounded number of times.
@@ -36,9 +36,11 @@ class Unit(Struct, frozen=True):
     start: int
     """Where it begins in the answer, in characters."""
     paragraph: int
-    """Units of one paragraph or list item share it, and the lines of a code block."""
+    """Units of one paragraph or list item share it, and the parts of a code block."""
     info: str = ""
     """The language of a code block."""
+    starts: tuple[int, ...] = ()
+    """Where each line of a code block begins in the answer; empty lines are left out."""
 
 
 class UnitReader:
@@ -57,6 +59,14 @@ class UnitReader:
         self._paragraph = 0
         self._fence: Fence | None = None
         self._info = ""
+        self._lines: list[tuple[int, str]] = []
+        """The lines of the code block so far, and where each begins."""
+        self._size = 0
+        """Their characters."""
+        self._row: Unit | None = None
+        """A row of a table that may be its head: the next line says so."""
+        self._rows = 0
+        """Those of the table so far, with its rule."""
         self._before = START
         self._is_line_begun = False
         """The beginning of the line is in the buffer already."""
@@ -85,6 +95,7 @@ class UnitReader:
             self._take_line("".join(self._line), units, is_whole=False)
             self._line.clear()
             self._is_line_held = False
+        self._end_block(units)
         self._flush(units)
         self._fence, self._info, self._before = None, "", START
         self._paragraph += 1
@@ -157,11 +168,17 @@ class UnitReader:
         self._split(units, final=False)
 
     def _take_alone(self, line: str, length: int, kind: Kind, units: list[Unit]) -> None:
-        """Read a line that is a unit by itself."""
+        """Read a line that is a unit by itself. The row above a table's rule is its head, and says nothing."""
+        is_rule, rows = _RULE.match(line) is not None, self._rows
+        if kind == "row" and is_rule and rows == 1:
+            self._row = None
         self._flush(units)
         self._paragraph += 1
-        if not _RULE.match(line):
-            units.append(Unit(kind, line.strip()[:MAX_UNIT_CHARACTERS], self._end, self._paragraph))
+        unit = Unit(kind, line.strip()[:MAX_UNIT_CHARACTERS], self._end, self._paragraph)
+        if kind == "row":
+            self._row, self._rows = None if is_rule else unit, rows + 1
+        elif not is_rule:
+            units.append(unit)
         self._end += length
         self._at = self._end
 
@@ -170,23 +187,39 @@ class UnitReader:
         assert self._fence is not None
         found = fence_line(self._fence, line + "\n", final=True)
         if found is not None and found.kind == "outside":
+            self._end_block(units)
             self._fence = None
             self._paragraph += 1
             return False
         if found is not None and found.kind == "closing":
+            self._end_block(units)
             self._before, self._fence = self._fence.place, None
             self._paragraph += 1
             self._kind = "sentence"
         elif line.strip():
             quotes = len(line) - len(without_quotes(line)) if self._fence.place.quotes else 0
             code = line[quotes : quotes + MAX_UNIT_CHARACTERS]
-            units.append(Unit("code", code, self._end + quotes, self._paragraph, self._info))
+            if self._lines and self._size + len(code) > MAX_UNIT_CHARACTERS:
+                self._end_block(units)
+            self._lines.append((self._end + quotes, code))
+            self._size += len(code)
         self._end += length
         self._at = self._end
         return True
 
+    def _end_block(self, units: list[Unit]) -> None:
+        """Give the lines of code that wait: a block, or as much of it as a unit holds."""
+        if self._lines:
+            starts = tuple(at for at, _ in self._lines)
+            text = "\n".join(code for _, code in self._lines)
+            units.append(Unit("code", text, starts[0], self._paragraph, self._info, starts))
+        self._lines, self._size = [], 0
+
     def _split(self, units: list[Unit], *, final: bool) -> None:
-        """Take the finished sentences off the buffer."""
+        """Take the finished sentences off the buffer, and a row that waits before them."""
+        if self._row is not None:
+            units.append(self._row)
+        self._row, self._rows = None, 0
         begin, cut_at = 0, self._from
         buffer = self._buffer
         while (found := _END.search(buffer, cut_at)) is not None:

@@ -56,10 +56,8 @@ VALUES = {
     for word, opposite in (pair.split(), reversed(pair.split()))
 }  # fmt: skip
 """Words whose opposite in the passage contradicts a sentence."""
-_NEGATION = re.compile(
-    r"\b(?:not|never|cannot|can't|don't|doesn't|isn't|aren't|won't|didn't|without|no longer|shouldn't|mustn't)\b",
-    re.IGNORECASE,
-)
+LITERALS = frozenset(("true", "false", "none", "null", "nil", "undefined"))
+"""Values that programs have; set as code, another of them in the passage contradicts a sentence."""
 _IDENTIFIER = re.compile(
     r"(?<![A-Za-zÀ-ÿ0-9_-])(?:"
     r"(?P<flag>--[A-Za-z][\w-]{1,80}|-[A-Za-z](?![\w-]))"
@@ -108,10 +106,6 @@ def _stems_of(word: str) -> tuple[str, ...]:
 def camel_words(word: str) -> list[str]:
     """Return the words that an identifier is made of."""
     return [part for part in _CAMEL.split(word) if part]
-
-
-def negations_in(text: str) -> int:
-    return len(_NEGATION.findall(text))
 
 
 def names_in(text: str, *, checks_capitals: bool) -> Iterator[Name]:

@@ -10,14 +10,14 @@ MAX_MARKED = 20
 
 
 class SentenceCheck(Struct, frozen=True, omit_defaults=True):
-    """A sentence, list item, table row or line of code that makes a claim."""
+    """A sentence, list item, row of a table or block of code that makes a claim."""
 
     text: str
-    """Its beginning."""
+    """Its beginning; of a block of code the first line, or the first that is not supported."""
     start: int
     """Where it begins in the reply's text, in characters."""
     status: CheckStatus
-    """``partly``: it stands on a passage that it does not cite, or has few of a passage's words."""
+    """``partly``: nothing in it is wrong, but the passages that it cites do not have all of it. It is not marked."""
     passage: int = 0
     """The number of the passage that it stands on; 0 for none."""
     start_line: int = 0

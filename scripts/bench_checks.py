@@ -131,7 +131,7 @@ def checked(answer: Answer, passages: list[GivenPassage], text: str) -> list[Sen
 
 
 def in_orders(answer: Answer, passages: list[GivenPassage], orders: int) -> int:
-    """Return in how many random orders of the passages, which are numbered anew in each, a verdict differs."""
+    """Return in how many random orders of the passages, which get other numbers in each, a verdict differs."""
     first = [(one.text, one.status, one.missing) for one in checked(answer, passages, answer.text)]
     differ, chance = 0, random.Random(answer.name)
     for _ in range(orders):
@@ -143,7 +143,7 @@ def in_orders(answer: Answer, passages: list[GivenPassage], orders: int) -> int:
     return differ
 
 
-def measured(answers: list[Answer], corpora: Path, orders: int) -> dict[str, Any]:
+def measured(answers: list[Answer], corpora: Path, orders: int = 0) -> dict[str, Any]:
     """Count, and gather what was missed or marked by mistake."""
     sentences, marked, slips, missed = 0, [], 0, []
     unknown = differ = 0

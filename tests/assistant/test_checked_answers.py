@@ -12,8 +12,8 @@ CORPORA = Path(os.environ.get("DOCSMITH_CORPORA") or "corpora")
 
 
 def test_planted_slips_are_found_and_true_sentences_stand():
-    found = measured(answers_in((SAMPLES / "answers.txt").read_text("utf-8")), SAMPLES)
-    assert found["marked"] == []
+    found = measured(answers_in((SAMPLES / "answers.txt").read_text("utf-8")), SAMPLES, orders=5)
+    assert (found["marked"], found["differ"]) == ([], 0)
     assert len(found["missed"]) <= (1 - FOUND / 100) * found["slips"], found["missed"]
 
 

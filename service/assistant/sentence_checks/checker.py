@@ -142,13 +142,15 @@ class SentenceChecker:
         is_lead = claims.is_lead(unit.text)
         is_same = self._is_same_language(unit.text)
         checks_capitals = is_same and not _has_many_capitals(unit.text)
-        prose, verdict = judge.prose(unit.text, cited=cited, checks_capitals=checks_capitals, is_lead=is_lead)
+        prose, verdict = judge.prose(
+            unit.text, cited=cited, known=frozenset(self._cited), checks_capitals=checks_capitals, is_lead=is_lead
+        )
         if not verdict.pieces and (not is_same or is_lead or len(WORD.findall(prose.words)) < 4):
             return None
         return self._check(unit, verdict, cited or self._lead, compares_words=is_same)
 
     def _settle(self) -> None:
-        """What cites nothing may stand on any passage that the reply cites, also further below."""
+        """Sentences that cite nothing may stand on any passage that the reply cites, also further below."""
         cited = frozenset(self._cited)
         for at, verdict in list(self._open.items()):
             if self._stands(verdict, cited):

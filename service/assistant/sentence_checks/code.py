@@ -16,11 +16,12 @@ _TOKEN = re.compile(
 )
 _PLACEHOLDER = re.compile(
     r"(?:my|your|our|the|some|a|an)[-_].*|.*(?:your|example|placeholder|changeme|xxx|foobar).*|(?:YOUR|MY)[A-Z_]*"
-    r"|my[A-Z]\w*|your[A-Z]\w*|foo|bar|baz|qux|acme|test|demo|hello|world|user|username|alice|bob|value|key|\.\.\.|…",
+    r"|(?-i:my[A-Z]\w*)|your[A-Z]\w*|foo|bar|baz|qux|acme|test|demo|hello|world|user|username|alice|bob|value|key|\.\.\.|…",
     re.IGNORECASE,
 )
 _ANGLED = re.compile(
-    r"<[^<>\n]{1,60}>|\{\{[^{}\n]{1,60}\}\}|\{[\w.-]{1,60}\}|\$\{?[A-Z_][A-Z0-9_]{0,60}\}?|\[[A-Z_ -]{3,40}\]"
+    r"<(?:[a-z][\w. -]{0,60}|[A-Z][A-Z0-9_. -]{0,60})>|\{\{[^{}\n]{1,60}\}\}|\{[\w.-]{1,60}\}"
+    r"|\$\{?[A-Z_][A-Z0-9_]{0,60}\}?|\[[A-Z_ -]{3,40}\]"
 )
 NAME_KEYS = frozenset(
     """
@@ -49,7 +50,7 @@ METHODS = frozenset(
     stringify parse slice concat sort length read write close
     """.split()  # noqa: SIM905
 )
-"""What texts and lists have in every language."""
+"""Methods that texts and lists have in every language."""
 OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
 _LOCAL = (
     re.compile(r"\b(?:const|let|var|def|class|function|fn|func|type|interface|for|as|catch|except|struct|enum)\s+([A-Za-z_$][\w$]*)"),

@@ -36,6 +36,7 @@ FIRST = 2
 """The place of a line's first token, behind the marks of its beginning."""
 _COMMAND = re.compile(r"(?:^|\s)--?[A-Za-z]|^[<>=]")
 _FLAG = re.compile(r"--?[a-z][\w-]*")
+_GAPS = frozenset("[<$…")
 MAX_GROUND = 200
 """A token in more segments says nothing of where a sentence comes from."""
 
@@ -102,7 +103,7 @@ class CodeJudge:
         tokens = tokens_in(without_placeholders(line))[:MAX_TOKENS]
         found: list[str] = []
         for at, token in enumerate(tokens):
-            if token.kind in ("mark", "number") or token.key in given or is_placeholder(token.key):
+            if token.kind in ("mark", "number") or token.key in given or is_placeholder(token.text.strip("\"'`")):
                 continue
             if token.kind == "string" and not is_inner and " " in token.key and _COMMAND.search(token.key):
                 found += self._unknown_of(token.text[1:-1], given, is_inner=True)
@@ -121,13 +122,24 @@ class CodeJudge:
         missing: list[Lost] = []
         places: list[int] = []
         for at, token in enumerate(tokens):
-            if token.kind == "mark" or token.key in given or is_placeholder(token.key) or _is_chosen(tokens, at):
+            if (
+                token.kind == "mark"
+                or token.key in given
+                or is_placeholder(token.text.strip("\"'`"))
+                or _is_chosen(tokens, at)
+            ):
                 continue
             if token.kind == "string" and " " in token.key and _COMMAND.search(token.key) and not is_inner:
                 lost, inside = self._judge(tokens_in(token.text[1:-1])[:MAX_TOKENS], given, is_inner=True)
                 missing += [Lost(one.text, token.line) for one in lost]
                 places += inside
                 continue
+            if (
+                token.kind != "number"
+                and keys[at + 1] == ":"
+                and not _GAPS.isdisjoint(self._passages.tokens_behind(keys[at], keys[at + 1]))
+            ):
+                continue  # there the passages have a placeholder
             where = self._places_of(token)
             if where is None and is_alone and count == 1 and self._is_strange(token):
                 where = []

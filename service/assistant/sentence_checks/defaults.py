@@ -38,9 +38,14 @@ _DEFAULT_OF = re.compile(
 _BY_DEFAULT = re.compile(r"\b(?:by default|standardmäßig|par défaut)\b[^.,;:()]{0,60}?\s" + _VALUE, re.IGNORECASE)
 
 
+_PAIR = re.compile(
+    r"(?P<condition>\b(?:if|when|unless|while|once|where|with|set|to)\s+)?`[\w.-]{2,60}`\s{0,3}(?:\s(?:is|are)\s|[=:|,(])\s{0,3}"
+    + _VALUE,
+    re.IGNORECASE,
+)
 _OF = re.compile(r"\bof\b")
 _IS = re.compile(r"[`'\"*]{0,4}\s*(?:[a-z]{1,16}\s+){0,2}(?:is|are|=|:)\s")
-"""Stands behind the name whose default is told: the default of ``port`` is 80."""
+"""Stands behind the name that has the default: the default of ``port`` is 80."""
 _MARKS = ("default", "défaut", "standard", "既定", "デフォルト")
 """A text without any of them in lower case names no default by its word."""
 _CONDITIONS = ("if", "when", "unless")
@@ -55,6 +60,14 @@ def claimed_in(text: str) -> Iterator[tuple[int, str]]:
         yield from _values(_DEFAULT_OF, text)
     if _has(folded, _CONDITIONS):
         yield from _values(_IF_UNSET, text)
+
+
+def told_in(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the values that stand right behind a name in code, and are no condition: ``debug`` is ``False``."""
+    if "`" in text:
+        for match in _PAIR.finditer(text):
+            if match["condition"] is None:
+                yield match.start("value"), _bare(match["value"])
 
 
 def defaults_in(text: str) -> Iterator[tuple[int, str]]:

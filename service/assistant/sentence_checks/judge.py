@@ -10,13 +10,13 @@ Words alone never make a sentence unsupported: people paraphrase. What is checke
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 
 from msgspec import Struct
 
 from service.assistant.sentence_checks.code_lines import CodeJudge
-from service.assistant.sentence_checks.defaults import claimed_in
+from service.assistant.sentence_checks.defaults import claimed_in, told_in
 from service.assistant.sentence_checks.negations import negations_in, says_contrary
 from service.assistant.sentence_checks.numbers import numbers_in
 from service.assistant.sentence_checks.passage_facts import sentences_in
@@ -37,7 +37,7 @@ FAR = 0.6
 FAR_NAME, LEAST_NAME_SCORE, LEAST_UNCITED_SCORE = 0.35, 3.0, 2.0
 """The same of a name, which needs more words around it, and fewer where it is in no passage that is cited."""
 MAX_TIES = 40
-"""Segments that have nearly as many of the sentence's words as the best."""
+"""Segments that come near the best by the sentence's words."""
 NEAR_BEST = 0.7
 ENOUGH = 2.0
 """So much around a name shows that the sentence speaks of it, however long it is."""
@@ -88,15 +88,20 @@ class Judge:
         self._said.clear()
         self._has_read_said = False
 
-    def prose(self, text: str, *, cited: frozenset[int], checks_capitals: bool, is_lead: bool) -> tuple[Prose, Verdict]:
-        """``cited``: the passages that may contradict it; all where it cites none."""
+    def prose(
+        self, text: str, *, cited: frozenset[int], known: frozenset[int], checks_capitals: bool, is_lead: bool
+    ) -> tuple[Prose, Verdict]:
+        """``cited``: the passages that may contradict it; all where it cites none. ``known``: those that sentences
+        before it cite.
+        """
         self._cited = cited
         prose = read_prose(text, checks_capitals=checks_capitals, is_lead=is_lead)
         anchors = anchors_in(prose)
         missing, found, compared = self._read_pieces(prose, anchors)
         lost, places = self._read_spans(prose, anchors, compared)
         missing, found = [*missing, *lost, *self._wrong_defaults(prose, anchors)], [*found, *places]
-        if not missing and not text.startswith("|") and self._is_denied(prose, anchors, self._weights(anchors, None)):
+        missing += self._uncited(prose, anchors, cited | known) if cited else []
+        if not missing and not text.startswith("|") and self._is_denied(prose, anchors):
             missing.append("not")
         self._cited = frozenset()
         weights = self._weights(anchors, None)
@@ -126,6 +131,28 @@ class Judge:
                 if not self._is_everywhere(piece, places) and is_wrong(piece, places, anchors, prose):
                     missing.append(piece.text)
         return missing, found, compared
+
+    def _uncited(self, prose: Prose, anchors: dict[str, int], cited: frozenset[int]) -> list[str]:
+        """Return the numbers and names in code that no passage has that is cited here or before, where those passages
+        speak of the same, and no other passage speaks of it where it has them.
+        """
+        if max(self._weights(anchors, None).values(), default=0.0) < LEAST_UNCITED_SCORE:
+            return []
+        passage_of = self._passages.passage_of
+        own, self._cited = self._cited, frozenset()
+        weights = self._weights(anchors, None)
+        self._cited = own
+        enough = FAR * max(weights.values(), default=0.0)
+        code = [
+            (span, [*self._code.span(span)[1], *self._passages.of_token(span.casefold())]) for _, span in prose.spans
+        ]
+        pieces = [(one.text, self._places_of(one)) for one in prose.pieces if one.kind not in ("name", "value")]
+        return [
+            text
+            for text, places in (*code, *pieces)
+            if 0 < len(places) <= MAX_PLACES
+            and not any(passage_of[at] in cited or self._around(weights, at) >= enough for at in places)
+        ]
 
     def _is_everywhere(self, piece: Piece, places: Sequence[int]) -> bool:
         """Return whether it is the name of what all passages are about: not each of them has to say it."""
@@ -329,7 +356,20 @@ class Judge:
                 _is_same(value, one) for segment in wide for one in segments[segment].defaults
             ):
                 wrong.append(value)
+        for at, value in islice(told_in(prose.words), MAX_DEFAULTS):
+            owned = self._owned(prose, at)
+            texts = [segments[one].text.casefold() for one in owned]
+            has_other = any(_is_told(segments[one].defaults, value) for one in owned)
+            if has_other and not any(value in text for text in texts):
+                wrong.append(value)
         return wrong
+
+    def _owned(self, prose: Prose, at: int) -> list[int]:
+        """Return the segments below a heading or the like that has the name in code before a place of a sentence."""
+        span = next((one for place, one in sorted(prose.spans, reverse=True) if place < at), None)
+        words = set() if span is None else set(stems_in(span))
+        segments = self._passages.segments
+        return [at for at, one in enumerate(segments) if words and words.issubset(one.above)]
 
     def _places_of_default(self, prose: Prose, anchors: dict[str, int], at: int) -> tuple[set[int], set[int]]:
         """Return the segments that speak of the same, and those that may: those of the name in code before a value."""
@@ -360,21 +400,37 @@ class Judge:
         self._cited = cited
         return near, near | wide
 
-    def _is_denied(self, prose: Prose, anchors: dict[str, int], weights: dict[int, float]) -> bool:
-        """Return whether the sentences that have nearly the same words all have the contrary meaning."""
+    def _is_denied(self, prose: Prose, anchors: dict[str, int]) -> bool:
+        """Return whether the sentences that have nearly the same words as a clause all have the contrary meaning."""
+        return any(
+            self._is_contrary(clause, {word: at for word, at in anchors.items() if start <= at < start + len(clause)})
+            for start, clause in _clauses_of(prose.words)
+        )
+
+    def _is_contrary(self, words: str, anchors: dict[str, int]) -> bool:
+        weights = self._weights(anchors, None)
         best = max(weights.values(), default=0.0)
         near = [at for at, weight in weights.items() if weight >= NEAR_BEST * best]
         if best <= 0.0 or len(near) > MAX_TIES:
             return False
         denied = False
         for sentence in dict.fromkeys(one for at in near for one in sentences_in(self._passages.segments[at].text)):
-            if _allows_forbidden(prose.words, anchors, sentence):
+            if _allows_forbidden(words, anchors, sentence):
                 return True
-            match = says_contrary(prose.words, anchors, sentence)
+            match = says_contrary(words, anchors, sentence)
             if match is False:
                 return False
             denied = denied or match is True
         return denied
+
+
+def _clauses_of(words: str) -> Iterator[tuple[int, str]]:
+    """Yield the parts of a sentence between semicolons and colons, and where each begins."""
+    start = 0
+    for match in _CLAUSE.finditer(words):
+        yield start, words[start : match.start()]
+        start = match.end()
+    yield start, words[start:]
 
 
 def _allows_forbidden(words: str, anchors: dict[str, int], sentence: str) -> bool:
@@ -387,6 +443,13 @@ def _allows_forbidden(words: str, anchors: dict[str, int], sentence: str) -> boo
     return stem(asked["verb"]) in refused and len(shared) >= max(2, SAME_SENTENCE * len(anchors))
 
 
+def _is_told(defaults: Iterable[str], value: str) -> bool:
+    """Return whether there are defaults of the value's kind, and it is none of them."""
+    is_literal = value in LITERALS
+    kinds = [one for one in defaults if (one in LITERALS) == is_literal]
+    return bool(kinds) and not any(_is_same(value, one) for one in kinds)
+
+
 def _is_same(one: str, other: str) -> bool:
     if one == other:
         return True
@@ -394,6 +457,7 @@ def _is_same(one: str, other: str) -> bool:
     return first is not None and second is not None and bool(first.keys & second.keys)
 
 
+_CLAUSE = re.compile(r"[;:](?=\s)")
 _REQUEST = re.compile(
     r"\W*(?:(?:please|always|you\s+(?:should|must|can|may))\s+|do\s+)*(?P<verb>[a-z]{2,20})\b", re.IGNORECASE
 )

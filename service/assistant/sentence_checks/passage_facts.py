@@ -35,7 +35,7 @@ _SPAN = re.compile(r"`([^`\n]{1,300})`")
 _LINK = re.compile(r"\]\([^()\s]{0,1000}\)")
 _HEADING = re.compile(r"#{1,6}\s")
 _TERM = re.compile(r"\.\. [\w:-]{1,40}:: +(?P<term>\S.{0,100})")
-"""What a directive documents."""
+"""The name that a directive documents."""
 INDENT = "    "
 END = "\n"
 """Stands behind the last token of a line."""

@@ -51,7 +51,8 @@ VALUES = {
     for pair in (
         "true false", "enabled disabled", "enables disables", "on off", "required optional", "minimum maximum",
         "increases decreases", "includes excludes", "ascending descending", "mutable immutable",
-        "synchronous asynchronous", "uppercase lowercase", "stateful stateless", "oldest newest", "lowest highest",
+        "synchronous asynchronous", "synchronously asynchronously",
+        "uppercase lowercase", "stateful stateless", "oldest newest", "lowest highest",
     )
     for word, opposite in (pair.split(), reversed(pair.split()))
 }  # fmt: skip

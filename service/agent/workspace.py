@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from service.agent.commit_files import CommitFiles, KnownCommits, Texts
-from service.agent.guards import configurations
+from service.agent.guards import configurations, model_marks
 from service.agent.guards.paths import checked_writable, is_under
 from service.agent.guards.refused import Refused
 from service.agent.tree import LIMITS, Limits, Tree, is_within, lines_of
@@ -217,7 +217,18 @@ class Workspace(Tree):
             check = configurations.check_of(change.path, self._is_there)
             if check is not None:
                 await asyncio.to_thread(check, await self.base_text(change.path), change.content)
+        if self.merged is None:  # in a merge, text of others comes along
+            await self._check_marks(changes)
         return changes
+
+    async def _check_marks(self, changes: tuple[FileChange, ...]) -> None:
+        """Raise Refused where a file gets a mark that none of these files had."""
+        for change in changes:
+            marks = await asyncio.to_thread(model_marks.marks_in, change.content or "")
+            if marks:
+                paths = [each.path for each in changes]
+                before = [await self.base_text(path) or "" for path in paths]
+                model_marks.check(marks, "\n".join([*before, *(self._changes.get(path) or "" for path in paths)]))
 
     def _is_there(self, path: str) -> bool:
         return self.exists(path) or self.has_folder(path)

@@ -40,6 +40,15 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
     "sphinx": ("index.rst", "index.md", "index.txt"),
 }
 """The file that names the pages, of generators that have one; others find most pages in folders."""
+NAVIGATION_PARTS: Mapping[str, tuple[str, ...]] = {
+    "sphinx": (*NAVIGATION["sphinx"], "_toc.yml"),
+    "nextra": _names(["_meta"], f"{_PROGRAM} jsx tsx json"),
+    "fumadocs": ("meta.json",),
+    "antora": ("nav.adoc",),
+    "jekyll": _names(["_data/navigation", "_data/nav", "_data/sidebar", "_data/docs", "_data/toc"], "yml yaml"),
+    "hugo": _names(["config/_default/menu", "config/_default/menus", "config/_default/menus.en"], _DATA),
+}
+"""Files of which each names some of the pages, of generators that have several."""
 NAVIGATION_DATA = (*CONFIGURATIONS["mintlify"], *CONFIGURATIONS["mkdocs"], "sidebars.json")
 """Data in which pages are named; a job may change them above the folder of the documentation, too."""
 

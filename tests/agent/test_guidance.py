@@ -128,7 +128,7 @@ async def test_components_that_pages_use_are_named():
 
 async def test_macros_are_components_and_a_small_window_sees_fewer():
     page = 'See {{jsxref("Array")}}.\n' + "".join(f"<Part{n} />\n" for n in range(15))
-    files = {"docs/a.mdx": page, "docs/docs.json": '{"navigation": []}', "docs/sidebars.json": "{}"}
+    files = {"docs/a.mdx": page, "docs/docs.json": '{"navigation": ["a"]}', "docs/sidebars.json": '{"x": ["a"]}'}
     whole = await facts_of(files)
     assert '{{jsxref}} (1 page): {{jsxref("Array")}}' in whole
     small = await facts_of(files, window_tokens=8_000)

@@ -13,6 +13,7 @@ from service.agent.guidance.components import components
 from service.agent.guidance.frameworks import framework_rules
 from service.agent.guidance.house_rules import house_rules
 from service.agent.guidance.navigation_shape import navigation_shape
+from service.agent.guidance.page_tree import MAX_CHARACTERS, page_tree
 from service.agent.included import included_files
 from service.agent.loop import rounds, window
 from service.agent.loop.job_context import JobContext
@@ -60,11 +61,12 @@ async def _facts(workspace: Workspace, window_tokens: int | None) -> str:
     entries = [f"{name} ({count} files)" if name.endswith("/") else name for name, count in list(top.items())]
     shown = "\n".join(entries[:MAX_TOP_ENTRIES])
     if len(entries) > MAX_TOP_ENTRIES:
-        shown += f"\n({len(entries) - MAX_TOP_ENTRIES} more)"
+        shown += f"\n({len(entries) - MAX_TOP_ENTRIES} more: list shows them)"
     is_small = window_tokens is not None and window_tokens < SMALL_WINDOW
     shape = await navigation_shape(workspace, 1) if is_small else await navigation_shape(workspace)
     used = await components(workspace, 8) if is_small else await components(workspace)
     guidance = await house_rules(workspace, window_tokens)
+    tree, is_ordered = await page_tree(workspace, MAX_CHARACTERS // 3 if is_small else MAX_CHARACTERS)
     included = sorted(await included_files(workspace))
     return prompt(
         "repository",
@@ -76,6 +78,11 @@ async def _facts(workspace: Workspace, window_tokens: int | None) -> str:
         pages=f"{pages} pages",
         included=f"- Pages include these files, which can be changed, too: {as_data(', '.join(included[:MAX_NAMED]))}\n"
         if included
+        else "",
+        tree=prompt(
+            "page-tree", order="in the order of the navigation" if is_ordered else "by path", tree=as_data(tree)
+        )
+        if tree
         else "",
         top=as_data(shown),
     )

@@ -219,6 +219,16 @@ async def test_check_links_lists_what_is_broken_and_what_was_meant():
     assert (await run("check_links", files=files, folder="guides")).result == "No broken links."
 
 
+async def test_reports_have_no_control_tokens_and_words_beside_them():
+    assert (await run("finish", title="<|im_end|>", summary="x")).is_error
+    assert (await run("ask", question="<think>Which?</think>")).is_error
+    items = [
+        {"content": text, "status": "pending"} for text in ("Read it.<|im_end|>", "</s>", "<think>Hm.</think>Mend it.")
+    ]
+    planned = await run("plan", todos=items)
+    assert [(todo.id, todo.content) for todo in planned.todos] == [("1", "Read it."), ("2", "Mend it.")]
+
+
 async def test_a_finish_has_words():
     assert (await run("finish", title=" ", summary="x")).is_error
     assert (await run("finish", title="T", summary="S")).finished == Handover("T", "S")

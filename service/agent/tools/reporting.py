@@ -13,22 +13,23 @@ def report(asked: Reporting) -> Outcome:
     """Note the plan, the question or the end. Raise Refused for one without words."""
     match asked:
         case Plan(todos=todos):
+            said = [(words, item) for item in todos if (words := plain(item.content))]
             numbered = tuple(
-                Todo(str(number), item.content, item.status, item.priority) for number, item in enumerate(todos, 1)
+                Todo(str(number), words, item.status, item.priority) for number, (words, item) in enumerate(said, 1)
             )
             done = sum(todo.status == "completed" for todo in numbered)
             return Outcome(f"Noted: {done} of {len(numbered)} done.", todos=numbered)
         case Ask(question=question):
-            if not question.strip():
+            if not (question := plain(question)):
                 raise Refused("The question is blank.", "Ask in words.")
-            return Outcome("Your work ends here until the answer comes.", asked=plain(question))
+            return Outcome("Your work ends here until the answer comes.", asked=question)
         case Finish(title=title, summary=summary, change=change, answer=answer):
-            if not title.strip() or not summary.strip():
-                raise Refused("The title or the summary is blank.", "Give both in words.")
             title, summary, change, answer = plain(title), plain(summary), plain(change), plain(answer)
-            said = Handover(title, summary)
-            if change.strip() or answer.strip():
-                said = Handover(change.strip() or title, answer.strip() or summary, title, summary)
-            return Outcome("The work is finished; now it is checked.", finished=said)
+            if not title or not summary:
+                raise Refused("The title or the summary is blank.", "Give both in words.")
+            handover = Handover(title, summary)
+            if change or answer:
+                handover = Handover(change or title, answer or summary, title, summary)
+            return Outcome("The work is finished; now it is checked.", finished=handover)
         case _:
             assert_never(asked)

@@ -47,7 +47,10 @@ def main() -> None:
     parser.add_argument("--large", default="mdn", metavar="NAME", help="the corpus of the overhead (default: mdn)")
     parser.add_argument("--jobs", type=int, default=5, help="measured for the overhead (default: 5)")
     parser.add_argument("--only", default="", metavar="WORDS", help="only the tasks with these words in their name")
+    parser.add_argument("--show", type=Path, metavar="FOLDER", help="write the tasks' pull requests there, to be read")
     given = parser.parse_args()
+    if given.show is not None:
+        given.show.mkdir(parents=True, exist_ok=True)
     if given.corpora is None and given.part in ("overhead", "score"):
         parser.error(f"{given.part} needs --corpora (or DOCSMITH_CORPORA); see the top of this script")
     if given.corpora is not None and not given.corpora.is_dir():
@@ -69,7 +72,7 @@ def main() -> None:
             if given.corpora is not None:
                 names = dict.fromkeys(case.corpus for case in TASKS if given.only in case.name)
                 played |= {name: unpacked(given.corpora, name, scratch) for name in names if name not in played}
-            found = asyncio.run(tasks(played, scratch, given.only))
+            found = asyncio.run(tasks(played, scratch, given.only, given.show))
             rows, goals = rows + found[0], goals + found[1]
         if given.corpora is not None and given.part in (None, "overhead"):
             from scripts.agent.overhead import overhead

@@ -215,11 +215,16 @@ PLAYS: Mapping[str, Play] = {
         ("{{< caution >}}",),
     ),
     "a list of reviewers": simple("deleting a StatefulSet", K8S, "- foxish\n", "", "reviewers:"),
-    "a code block": simple(
-        "managing secrets using kubectl username.txt",
-        SECRET,
-        "echo -n 'admin' > ./username.txt",
-        "echo -n 'kite' > ./username.txt",
+    "a code block": Play(
+        (
+            (search("managing secrets using kubectl username.txt"),),
+            (read(SECRET),),
+            (
+                replace(SECRET, "echo -n 'admin' > ./username.txt", "echo -n 'kite' > ./username.txt"),
+                replace(SECRET, "username:    5 bytes", "username:    4 bytes"),
+                replace(SECRET, '"username":"YWRtaW4="', '"username":"a2l0ZQ=="'),
+            ),
+        )
     ),
     "a link in words": simple(
         "allow camera access browser",
@@ -287,6 +292,15 @@ PLAYS: Mapping[str, Play] = {
             (
                 replace("docs.json", '"editor/keyboard-shortcuts"', '"help-center/keyboard-shortcuts"'),
                 replace("editor/index.mdx", "/editor/keyboard-shortcuts", "/help-center/keyboard-shortcuts"),
+                read("redirects.json", 1, 6),
+            ),
+            (
+                insert(
+                    "redirects.json",
+                    '    {\n      "source": "/editor/keyboard-shortcuts",\n'
+                    '      "destination": "/help-center/keyboard-shortcuts"\n    },\n',
+                    1,
+                ),
             ),
             (BROKEN,),
         )

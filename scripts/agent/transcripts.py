@@ -22,6 +22,7 @@ from scripts.agent.more_cases import MORE_CASES, SAMPLES
 from scripts.agent.overhead import ScriptedModels, set_up
 from scripts.agent.plays import PLAYS, Call, Play
 from scripts.agent.score import wrongs
+from scripts.agent.words import WORDS
 from service.agent.loop.window import BYTES_PER_TOKEN
 from service.cli.runtime import Runtime
 from service.commands.jobs.jobs import NewJob, request_job
@@ -127,7 +128,8 @@ def _calls(case: Case, play: Play, step: int) -> Sequence[Call]:
         return [("ask", {"question": play.question})]
     if step == len(play.replies) and case.only:
         return [("check", {})]
-    return [("finish", {"title": f"Task: {case.name}", "summary": f"Carried out: {case.instruction}"})]
+    title, summary = WORDS[case.name]
+    return [("finish", {"title": title, "summary": summary})]
 
 
 def _copied(calls: Iterable[Call]) -> list[str]:
@@ -136,9 +138,11 @@ def _copied(calls: Iterable[Call]) -> list[str]:
 
 
 async def tasks(
-    corpora: Mapping[str, Path], scratch: Path, only: str
+    corpora: Mapping[str, Path], scratch: Path, only: str, show: Path | None = None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Play the tasks of these corpora, or those whose names contain ``only``; return rows and goals."""
+    """Play the tasks of these corpora, or those whose names contain ``only``; return rows and goals. ``show``: a folder
+    for the pull requests, as a maintainer reads them.
+    """
     chosen = [case for case in TASKS if case.corpus in corpora and only in case.name]
     data = scratch / "played"
     projects = {name: set_up(data, corpora[name], name) for name in dict.fromkeys(case.corpus for case in chosen)}
@@ -154,6 +158,9 @@ async def tasks(
                 job = await _finished_job(runtime, projects[case.corpus], case.instruction)
                 wrong = await wrongs(case, job, runtime.docs, Source(projects[case.corpus], "", "main", "", "local"))
                 rows.append(_row(case, job, wrong, player.prompts.get(case.name, Prompts())))
+                if show is not None:
+                    text = await _as_read(runtime, projects[case.corpus], case, job)
+                    (show / f"{case.name.replace(' ', '-')}.md").write_text(text, encoding="utf-8")
                 print(".", end="", file=sys.stderr, flush=True)
             print(file=sys.stderr)
             await server.stop()
@@ -175,6 +182,22 @@ async def _finished_job(runtime: Runtime, project_id: str, instruction: str) -> 
     job = await find_job(runtime.views, created.id, slots_of(Settings().agent))
     shown: dict[str, Any] = msgspec.to_builtins(job)
     return shown
+
+
+async def _as_read(runtime: Runtime, project_id: str, case: Case, job: Mapping[str, Any]) -> str:
+    """Return a task's pull request: what was asked, title, description, commits and diff."""
+    parts = [f"Asked: {case.instruction}"]
+    if job["prLink"] is None:
+        return "\n\n".join([*parts, f"No pull request ({job['outcome']}): {job['message']}\n"])
+    number, _, token = str(job["prLink"]).rpartition("/")[2].partition("-")
+    page = await runtime.hosted.page(project_id, int(number), token)
+    parts += [f"# {page.pull_request.title}", f"{page.pull_request.head}{', a draft' * page.pull_request.draft}"]
+    parts += [page.body, *(f"Commit:\n\n{commit.message}" for commit in page.commits)]
+    marks = {"same": " ", "added": "+", "removed": "-"}
+    for file in page.files:
+        lines = [marks[line.side] + line.text for hunk in file.hunks or () for line in hunk.lines]
+        parts.append("\n".join([f"{file.kind}: {file.old_path} -> {file.path}", *lines[:200]]))
+    return "\n\n".join(parts) + "\n"
 
 
 def _row(case: Case, job: dict[str, Any], wrong: Sequence[str], prompts: Prompts) -> dict[str, Any]:

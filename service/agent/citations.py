@@ -17,7 +17,6 @@ from service.agent.loop.job_context import JobContext
 from service.agent.sources import Passage, passages
 from service.agent.things import MAX_THINGS, WORD, Thing, parts_of, stands_in, things_of_lines
 from service.agent.workspace import Workspace
-from service.domain.errors import ServiceError
 from service.domain.jobs.decider import Running
 from service.domain.projects.hosts import host_kind, lines_url
 from service.markup.fences import code_span, fenced
@@ -62,33 +61,29 @@ class Facts(Struct, frozen=True):
 
 
 async def sources(
-    state: Running, workspace: Workspace, changes: Mapping[str, str | None], context: JobContext
+    state: Running,
+    workspace: Workspace,
+    changes: Mapping[str, str | None],
+    context: JobContext,
+    *,
+    is_whole: bool = True,
 ) -> list[str]:
-    """Return the sources of a pull request's changes, each as Markdown; text is quoted of public repositories alone."""
+    """Return the sources of a pull request's changes, each as Markdown; text is quoted of public repositories alone.
+    Unless ``is_whole``, all of a changed file counts as new: the files before the pull request are not here any more.
+    """
     read = [passage for passage in passages(state.work) if _is_source(passage, workspace)]
     if not read:
         return []
-    versions = await _versions(state, workspace, changes, context)
+    versions = [
+        (path, (await workspace.base_text(path) or "") if is_whole else "", text)
+        for path, text in changes.items()
+        if text
+    ]
     return await asyncio.to_thread(_sources, state, read, versions, context.source.code_host)
 
 
 def _is_source(passage: Passage, workspace: Workspace) -> bool:
     return passage.path.startswith("@") or not workspace.is_documentation(passage.path)
-
-
-async def _versions(
-    state: Running, workspace: Workspace, changes: Mapping[str, str | None], context: JobContext
-) -> list[tuple[str, str, str]]:
-    """Return the path of each file of the pull request, and its text before and after."""
-    rounds = state.work.rounds
-    if rounds:
-        changes = {path: text for done in rounds for path, text in done.changes.items()} | dict(changes)
-        try:
-            commit = rounds[0].commit.parent
-            workspace = await Workspace.open(context.docs, context.source, commit, changes, known=context.known)
-        except ServiceError:  # that commit is not here any more: all of a changed file counts as new
-            return [(path, "", text) for path, text in changes.items() if text]
-    return [(path, await workspace.base_text(path) or "", text) for path, text in changes.items() if text]
 
 
 def _sources(

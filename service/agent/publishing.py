@@ -12,9 +12,11 @@ from datetime import UTC
 from hashlib import sha1
 
 from service.agent import pull_request
+from service.agent.checks.links.links import Links
 from service.agent.citations import sources
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.opening import open_workspace
+from service.agent.loop.rounds import whole
 from service.agent.merging.files import Names
 from service.agent.merging.moved import rebased
 from service.agent.workspace import Workspace
@@ -146,10 +148,17 @@ class _Publication:
             title = pull_request.title(rounds[-1].finish, rounds[:-1])
         else:
             title = pull_request.title(finish, rounds)
-        changes = await workspace.effective_changes()
-        read = await sources(state, workspace, changes, self._context)
+        try:
+            every, is_whole = await whole(state, workspace, self._context), True
+            changes: Mapping[str, str | None] = await every.effective_changes()
+        except NotFound:
+            every, is_whole = workspace, False
+            changes = {path: text for done in rounds for path, text in done.changes.items()}
+            changes |= await workspace.effective_changes()
+        read = await sources(state, every, changes, self._context, is_whole=is_whole)
         job_id, mention = self._context.recorder.job_id, self._context.mention
-        body = await pull_request.body(state, workspace, changes, job_id, read, mention=mention)
+        moved = await Links(every).moved()
+        body = await pull_request.body(state, every, changes, job_id, read, moved=moved, mention=mention)
         unfinished = is_unfinished(finish, problems)
         was_draft = state.work.was_unmerged or (bool(rounds) and rounds[-1].is_unfinished)
         mended = was_draft and not request.as_draft

@@ -3,6 +3,7 @@
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from service.agent.workspace import Workspace
 from service.domain.jobs.comments import without_mentions
@@ -99,12 +100,14 @@ async def body(
     job_id: str,
     sources: Sequence[str] = (),
     *,
+    moved: Mapping[str, str] = MappingProxyType({}),
     mention: str = "",
 ) -> str:
     """Return the description: errors, the summary of the whole, a note on each further round, changed files, the
     sources of what is new, warnings and how it was made; within the repository's own template if it has one.
 
-    The template is the base commit's, so that nothing the job wrote can shape it.
+    ``changes`` are those of the whole pull request, as ``workspace`` is of it; ``moved`` has the new paths of files by
+    the old ones. The template is the base commit's, so that nothing the job wrote can shape it.
     """
     finish = state.work.finish
     assert finish is not None
@@ -112,8 +115,7 @@ async def body(
     stands = summary(rounds[-1].finish, rounds[:-1]) if is_stuck and rounds else summary(finish, rounds)
     shown = _folded(without_mentions(_visible(stands))[:MAX_SUMMARY])
     models = list(dict.fromkeys(step.model for step in state.work.transcript if isinstance(step, ModelReplied)))
-    earlier = {path: text for done in rounds for path, text in done.changes.items()}
-    files = _files(workspace, {**earlier, **changes})
+    files = _files(workspace, changes, moved)
     problems = state.work.remaining_problems or ()
     errors = [problem for problem in problems if problem.is_error]
     warnings = [problem for problem in problems if not problem.is_error]
@@ -236,10 +238,13 @@ def _notes(rounds: Sequence[WorkFinished]) -> str:
     return "\n\n".join([listed, *([_details("More about them", "\n\n".join(longer))] if longer else [])])
 
 
-def _files(workspace: Workspace, changes: Mapping[str, str | None]) -> str:
-    items = []
+def _files(workspace: Workspace, changes: Mapping[str, str | None], moved: Mapping[str, str]) -> str:
+    items, came_from = [], {new: old for old, new in moved.items()}
     for path, text in changes.items():
+        if moved.get(path) in changes:
+            continue
         kind = "deleted" if text is None else "changed" if workspace.in_base(path) else "added"
+        kind = f"moved from {code_span(came_from[path])}" if path in came_from else kind
         items.append(f"{code_span(path)} ({kind})")
     return _list("Files:" if len(items) <= SHOWN_AT_ONCE else "", "files", items)
 

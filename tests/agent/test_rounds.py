@@ -187,6 +187,20 @@ async def test_description_is_of_the_whole_pull_request_after_any_number_of_roun
     assert "1. By half." in shown.body.partition("<summary>More about them</summary>")[2]
 
 
+async def test_files_are_those_of_the_whole_pull_request_and_moves_are_named():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    move = call("move", path="start.md", to="guide/start.md")
+    await run_job(journal, docs, FakeModel([calls(MORE, move), calls(finish()), calls(finish())]), host=host)
+    assert "\n- `guide/start.md` (moved from `start.md`)\n- `more.md` (added)\n" in host.pull_requests[0].body
+    journal.say("Say it louder")
+    louder = [call("write", path=path, text="# Louder\n\nTwice.\n") for path in ("more.md", "index.md")]
+    await run_job(journal, docs, FakeModel([calls(*louder), calls(finish()), calls(finish())]), host=host)
+    assert (
+        "Files:\n\n- `guide/start.md` (moved from `start.md`)\n- `index.md` (changed)\n- `more.md` (added)\n"
+        in host.pull_requests[0].body
+    )
+
+
 def words(request):
     return [message.text for message in request.messages if not isinstance(message, AssistantMessage)]
 

@@ -4,7 +4,7 @@ from service.agent import sources
 from service.agent.checks import conflicts, gates
 from service.agent.checks.links.links import Links
 from service.agent.loop.job_context import JobContext
-from service.agent.loop.rounds import since_merge
+from service.agent.loop.rounds import whole
 from service.agent.merging.base import set_aside
 from service.agent.tools import external
 from service.agent.tools.results import bounded
@@ -63,15 +63,13 @@ async def _problems(
     earlier = work.rounds[-1].problems if work.rounds else ()
     if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
         return found
-    base, rounds = since_merge(work.rounds)
-    changes = {path: text for done in rounds for path, text in done.changes.items()} | work.changes
     try:
-        whole = await Workspace.open(context.docs, context.source, base, changes, known=context.known)
+        every = await whole(state, workspace, context)
     except NotFound:  # the clone was made again, without that commit
         remaining = earlier
     else:
         known = {(problem.rule, problem.path) for problem in earlier}
-        seen = await gates.check(whole, Links(whole), texts, asked)
+        seen = await gates.check(every, Links(every), texts, asked)
         remaining = tuple(problem for problem in seen if (problem.rule, problem.path) in known)
     return found + tuple(problem for problem in remaining if problem not in found)
 

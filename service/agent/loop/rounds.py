@@ -66,6 +66,19 @@ def since_merge(rounds: Sequence[Round]) -> tuple[str, Sequence[Round]]:
     return rounds[0].commit.parent, rounds
 
 
+async def whole(state: Running, workspace: Workspace, context: JobContext) -> Workspace:
+    """Return the workspace of all that the pull request changes, of which a round's may be a part.
+
+    Raises NotFound: the commit that it begins from is not in our clone any more.
+    """
+    rounds = state.work.rounds
+    if not rounds or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
+        return workspace
+    base, those = since_merge(rounds)
+    changes = {path: text for done in those for path, text in done.changes.items()} | dict(workspace.changes)
+    return await Workspace.open(context.docs, context.source, base, changes, known=context.known)
+
+
 async def so_far(state: Running, context: JobContext) -> SoFar | None:
     """Return the pull request that the round goes on with; None when there is none."""
     rounds, head = state.work.rounds, state.work.base_commit

@@ -139,6 +139,7 @@ def _served_model(home: Path, window: int) -> Iterator[str]:
         "--n_ctx",
         str(window),
     ]
+    command += ["--interrupt_requests", "False"]  # else its trial breaks off the first answer
     command += ["--n_threads", "2", "--n_threads_batch", "2", "--host", "127.0.0.1", "--port", str(port)]
     with (home / f"server-{window}.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

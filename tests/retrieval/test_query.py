@@ -498,3 +498,33 @@ async def test_indexes_close_before_one_opens_late(indexed):
     (opening,) = indexed.index.opening()
     await indexed.index.close()
     assert opening.cancelled()
+
+
+POSTS = {
+    "blog/announcing-kite-4.md": (
+        "# Kite 4.0 is out\n\n## Slow wind gauge\n\nThe wind gauge is slow: it reads each sensor.\n"
+    ),
+    "guide/gauge.md": (
+        "# Sensors\n\n## Wind gauge\n\n"
+        "The wind gauge is slow while each of the sensors is read. Set `lazy` to read one of them.\n"
+    ),
+    "guide/other.md": "# Kites\n\nKites fly.\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        ("Why is the wind gauge slow?", "guide/gauge.md"),
+        ("How do I mend a slow wind gauge?", "guide/gauge.md"),
+        ("Why was the wind gauge slow in the 4.0 release?", "blog/announcing-kite-4.md"),
+    ],
+)
+async def test_a_post_about_a_release_stands_behind_a_guide_unless_it_is_asked_for(indexed, question, path):
+    await indexed.fill(POSTS)
+    assert (await indexed.paths(question))[0] == path
+
+
+async def test_a_title_that_is_a_question_is_found_without_its_mark(indexed):
+    await indexed.fill({"a.md": "# Why Kites?\n\nThey fly.\n", "b.md": "# Kites\n\nWhy kites? Why kites.\n"})
+    assert (await indexed.paths("why kites"))[0] == "a.md"

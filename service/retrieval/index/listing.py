@@ -16,7 +16,7 @@ def list_pages(db: sqlite3.Connection, readers: Sequence[str] | None) -> PageLis
     facts = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('commit', 'language')"))
     own = ("", str(facts.get("language") or "en"))
     rows = db.execute(
-        "SELECT path, url, title, description, language, is_default AND NOT is_history, groups FROM pages"
+        "SELECT path, url, title, description, language, is_default AND is_history != 1, groups FROM pages"
         " ORDER BY position < 0, position, path"
     )
     return PageList(

@@ -35,7 +35,7 @@ from service.retrieval.index.section_cache import IndexSections, ReadSection, Se
 from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.material.asked import Nearness
-from service.retrieval.material.boilerplate import asks_for_history
+from service.retrieval.material.boilerplate import asks_for_history, asks_for_releases
 from service.retrieval.readers.entries import Entry, decode_entries
 from service.retrieval.search.entries import entry_named, narrowed
 from service.retrieval.search.fusion import join_meaning
@@ -56,6 +56,10 @@ MAX_LIMIT = 100
 OLDER_VERSION = 0.8
 MOST_COPIES = 4
 """Copies of a page, beside others of the same, that a ranking makes place for."""
+POST = 2
+"""Kind of a page that is a post about a release (``tables``)."""
+RELEASE_POST = 0.6
+"""The part of its score that such a post keeps, unless a question is about releases."""
 HISTORY = 0.9
 """The part of its score that a change log keeps, unless a question is about what changed."""
 LINKED = 0.015
@@ -127,6 +131,7 @@ class SiteIndex:
         shown_first = {place for (place,) in self._db.execute("SELECT DISTINCT language FROM pages WHERE is_default")}
         self._linked = array("f", [1.0])
         self._history: set[int] = set()
+        self._posts: set[int] = set()
         for page, position, is_default, linked, is_history in self._db.execute(
             "SELECT id, position, is_default, linked, is_history FROM pages ORDER BY id"
         ):
@@ -138,7 +143,9 @@ class SiteIndex:
             kind = self._copies.kind_of(page)
             if not is_default and kind.version and kind.place in shown_first:  # else all of its language are not
                 self._older.add(page)
-            if is_history:
+            if is_history == POST:
+                self._posts.add(page)
+            elif is_history:
                 self._history.add(page)
 
     def close(self) -> None:
@@ -218,7 +225,7 @@ class SiteIndex:
             terms = read_question(query, self._words, near, reader.read_in)
         if not terms.weights:
             return None
-        terms = replace(terms, is_about_changes=asks_for_history(query))
+        terms = replace(terms, is_about_changes=asks_for_history(query), is_about_releases=asks_for_releases(query))
         ranking = self._ranked(terms, reader, current_path, count=count if nearness is None else FUSED_PAGES)
         if nearness is not None:
             self._fuse(ranking, nearness)
@@ -295,7 +302,7 @@ class SiteIndex:
     def _aside(self, section: int, *, has_text: bool) -> tuple[bool, bool, bool]:
         """Return what puts a section behind others of the same term."""
         page = section >> PAGE_SHIFT
-        return page in self._older, page in self._history, not has_text
+        return page in self._older, page in self._history or page in self._posts, not has_text
 
     def section_scores(self, ranking: Ranking, pages: Sequence[int], reader: Reader) -> dict[int, float]:
         """Return the scores of all sections of these pages that match, by id."""
@@ -357,6 +364,8 @@ class SiteIndex:
             factor = self._linked[page] * (OLDER_VERSION if page in self._older else 1.0)
             if page in self._history and not ranking.terms.is_about_changes:
                 factor *= HISTORY
+            if page in self._posts and not ranking.terms.is_about_releases:
+                factor *= RELEASE_POST
             factor *= FACTORS[self._copies.level(page, reader)] if reader.is_divided else 1.0
             if current is not None:
                 here, there = self._positions[current.id], self._positions[page]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from service.retrieval.search.words import PAGE_SHIFT
 
-FORMAT = "10"
+FORMAT = "11"
 PAGES_FILE = "pages.db"
 MISSING_ENTRIES = "missing_entries"
 """Key among the index's facts about itself: a list as JSON."""

@@ -21,7 +21,7 @@ from service.markup.prose import words_of
 from service.markup.terms import names_in, term_key
 from service.retrieval.index.stored import pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
-from service.retrieval.material.boilerplate import says_history
+from service.retrieval.material.boilerplate import is_release_post, says_history
 from service.retrieval.readers.entries import decode_entries
 from service.retrieval.readers.markdown import ParsedPage
 from service.retrieval.search.words import PAGE_SHIFT, Audience
@@ -39,7 +39,7 @@ CREATE TABLE pages(
     version TEXT NOT NULL, language TEXT NOT NULL, tags TEXT NOT NULL, groups TEXT NOT NULL, position INTEGER NOT NULL,
     is_default INTEGER NOT NULL, anchors TEXT NOT NULL,
     text_language TEXT NOT NULL, copy_group INTEGER NOT NULL, -- 0 without copies (``translations.groups_of``)
-    linked INTEGER NOT NULL, is_history INTEGER NOT NULL, -- how often other pages link to it; it is a change log
+    linked INTEGER NOT NULL, is_history INTEGER NOT NULL, -- how often other pages link to it; ``_history``
     placed TEXT NOT NULL,
     links BLOB NOT NULL,
     content BLOB NOT NULL -- ``unpack_page``
@@ -272,7 +272,7 @@ class PageTables:
         for page, one in shown.items():
             row = [
                 one.url, one.title, one.version, one.language, _bracketed(one.tags), _bracketed(one.groups),
-                one.text_language, one.order, int(one.is_default), int(says_history(one.path, (one.title,))),
+                one.text_language, one.order, int(one.is_default), _history(one.path, one.title),
             ]  # fmt: skip
             if before[page] == row:
                 continue
@@ -428,6 +428,11 @@ class _StoredPaths(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def _history(path: str, title: str) -> int:
+    """Return 1 for a change log, 2 for a post about a release, else 0."""
+    return 1 if says_history(path, (title,)) else 2 * is_release_post(path, title)
 
 
 def _opened(before: Sequence[str], headings: Sequence[str]) -> Sequence[str]:

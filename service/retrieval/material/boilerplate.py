@@ -46,6 +46,16 @@ _ASKS_HISTORY = re.compile(
     r"|migrat\w*|breaking|v?\d+\.\d+)\b",
     re.IGNORECASE,
 )
+_POST = re.compile(r"(?:^|/)(?:_?posts?|blogs?|news|announcements?)/", re.IGNORECASE)
+_RELEASE = re.compile(
+    r"\b(?:announc(?:e|es|ed|ing|ement)|releas(?:e|es|ed|ing)|is out|what.?s new|beta|rc)\b"
+    r"|\bv?\d{1,4}(?:[.-]\d{1,4}){1,4}\b(?![-/])"
+    r"|[a-z]-?\d{1,3}(?:-\d{1,3})?(?:\.mdx?)?$|\b\w{1,40} \d{1,3}(?:[:!]|$)",
+    re.IGNORECASE,
+)
+_ASKS_RELEASES = re.compile(
+    r"\b(?:change ?log|releas(?:e|es|ed)|announc\w*|what.?s new|new in|blog|news|v?\d+\.\d+)\b", re.IGNORECASE
+)
 _COOKIES = re.compile(
     r"\bcookies?\b.{0,200}\b(?:accept|consent|agree|preferences|privacy)\b", re.IGNORECASE | re.DOTALL
 )
@@ -115,6 +125,16 @@ def is_list_of_links(text: str) -> bool:
 
 def _without_links(text: str) -> str:
     return " ".join(_LINK.sub("", text[:MAX_LINKS_CHARACTERS]).split())
+
+
+def is_release_post(path: str, title: str) -> bool:
+    """Return whether a page is news of a release: its words are often those of a guide, which is newer."""
+    return _POST.search(path) is not None and (_RELEASE.search(title) or _RELEASE.search(path)) is not None
+
+
+def asks_for_releases(question: str) -> bool:
+    """Return whether a question is about releases themselves."""
+    return _ASKS_RELEASES.search(question) is not None
 
 
 @lru_cache(KEPT_NAMES)

@@ -64,8 +64,14 @@ def _typed(query: str) -> str:
     return " ".join(query[: 2 * MAX_TITLE].split())
 
 
+def _bare(title: str) -> str:
+    """Return a title without capitals, and without the mark that makes a question of it: "Why Ships" is so asked."""
+    return title.casefold().rstrip(" ?？") or title.casefold()  # noqa: RUF001
+
+
 def page_titled(query: str, titles: Mapping[int, str]) -> int | None:
-    """Return the first page whose title is the query letter for letter, or else but for capitals. ``titles``: by page.
+    """Return the first page whose title is the query letter for letter, or else but for capitals and a question
+    mark. ``titles``: by page.
 
     Terms know neither accents nor capitals, so pages named ``É`` and ``È`` rank alike.
     """
@@ -74,5 +80,5 @@ def page_titled(query: str, titles: Mapping[int, str]) -> int | None:
     typed = _typed(query)
     shown = {page: " ".join(title.split()) for page, title in titles.items()}
     same = [page for page, title in shown.items() if title == typed]
-    same = same or [page for page, title in shown.items() if title.casefold() == typed.casefold()]
+    same = same or [page for page, title in shown.items() if _bare(title) == _bare(typed)]
     return same[0] if same else None

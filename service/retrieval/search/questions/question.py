@@ -68,6 +68,8 @@ class Terms(Struct, frozen=True):
     """The last word may go on: of what it may become titles say most, and whole pages least."""
     is_about_changes: bool = False
     """Change logs may answer."""
+    is_about_releases: bool = False
+    """Posts about releases may answer."""
 
 
 def read_question(query: str, words: Words, near: NearTerms, languages: Sequence[str] = ENGLISH) -> Terms:

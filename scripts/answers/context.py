@@ -56,6 +56,21 @@ class Recorder:
         yield ModelEnd("stop", (), Usage(), self.name)
 
 
+async def smallest_tokens(index: SearchIndex, question: AskedQuestion) -> int:
+    """Return the tokens of the smallest set of whole sections that holds all answering words; 0 where there is none."""
+    choices = [(words,) if isinstance(words, str) else words for words in question.words]
+    best = {0: 0}
+    for path in question.pages:
+        page = await index.read_page(question.corpus, path)
+        for section in page.sections if page is not None else ():
+            text = normalized("\n".join([section.text, *section.heading_path]))
+            held = sum(1 << at for at, words in enumerate(choices) if any(normalized(one) in text for one in words))
+            cost = tokens_of(section.text) if held else 0
+            for known, tokens in list(best.items()) if held else ():
+                best[known | held] = min(best.get(known | held, tokens + cost), tokens + cost)
+    return best.get((1 << len(choices)) - 1, 0)
+
+
 class Outcome(Struct, frozen=True):
     question: AskedQuestion
     way: str
@@ -63,6 +78,8 @@ class Outcome(Struct, frozen=True):
     tokens: int
     characters: int
     search_ms: float
+    smallest: int
+    """As ``smallest_tokens`` has it."""
 
     @property
     def holds(self) -> bool:
@@ -109,14 +126,15 @@ async def measured(
     """Return rows and goals for the report, and every outcome."""
     outcomes: list[Outcome] = []
     for question in questions:
+        smallest = await smallest_tokens(index, question)
         began = time.perf_counter()
         texts = await passages_before(index, question.corpus, question.q, [asked for asked, _ in question.before])
-        outcomes.append(_outcome(question, BEFORE, texts, 1000 * (time.perf_counter() - began)))
+        outcomes.append(_outcome(question, BEFORE, texts, 1000 * (time.perf_counter() - began), smallest))
         for budget, with_plan in product(budgets, (False, True)):
             request, search_ms = await first_prompt(index, question, settings_for(budget), with_plan=with_plan)
             texts = [one.text for one in request.messages if not isinstance(one, SystemMessage)]
             way = f"{budget} planned" if with_plan else str(budget)
-            outcomes.append(_outcome(question, way, texts, search_ms))
+            outcomes.append(_outcome(question, way, texts, search_ms, smallest))
     ways = list(dict.fromkeys(one.way for one in outcomes))
     rows = [row for name, belongs in _groups(questions) for row in _rows(name, ways, outcomes, belongs)]
     rows += _costs(ways, outcomes)
@@ -164,10 +182,10 @@ async def _out_of_reach(index: SearchIndex, questions: Sequence[AskedQuestion]) 
     return number
 
 
-def _outcome(question: AskedQuestion, way: str, texts: Sequence[str], search_ms: float) -> Outcome:
+def _outcome(question: AskedQuestion, way: str, texts: Sequence[str], search_ms: float, smallest: int) -> Outcome:
     whole = "\n".join(texts)
     lacks = tuple(missing_words(question, normalized(whole)))
-    return Outcome(question, way, lacks, tokens_of(whole), len(whole), search_ms)
+    return Outcome(question, way, lacks, tokens_of(whole), len(whole), search_ms, smallest)
 
 
 _Belongs = Callable[[AskedQuestion], bool]
@@ -200,6 +218,10 @@ def _costs(ways: Sequence[str], outcomes: Sequence[Outcome]) -> Iterable[dict[st
     figures: dict[str, Callable[[Sequence[Outcome]], float]] = {
         "prompt tokens, mean": lambda members: round(mean(one.tokens for one in members)),
         "prompt tokens, most": lambda members: max(one.tokens for one in members),
+        "prompt tokens, median": lambda members: round(median(one.tokens for one in members)),
+        "prompt, times the smallest sections with the answer, median": lambda members: round(
+            median(one.tokens / one.smallest for one in members if one.smallest), 1
+        ),
         "prompt characters, mean": lambda members: round(mean(one.characters for one in members)),
         "search step, p50 ms": lambda members: round(median(one.search_ms for one in members), 1),
         "search step, p95 ms": lambda members: round(

@@ -16,7 +16,15 @@ from itertools import islice
 
 from msgspec import Struct
 
-from service.assistant.context import fitting, last_messages, mark_for, messages_for, passage_cost, passages_room
+from service.assistant.context import (
+    ending_in_place,
+    fitting,
+    last_messages,
+    mark_for,
+    messages_for,
+    passage_cost,
+    passages_room,
+)
 from service.assistant.failures import (
     STANDS_IN,
     ModelFailed,
@@ -296,7 +304,18 @@ class _Answering:
 
     @property
     def _may_call(self) -> bool:
-        return self._takes_tools and not self._tools.is_used_up and not self._transcript.has_written_call
+        return (
+            self._takes_tools
+            and not self._transcript.has_written_call
+            and (not self._tools.is_used_up or self._ends_in_place)
+        )
+
+    @property
+    def _ends_in_place(self) -> bool:
+        """Return whether the model learns from the last result that it has no calls left. The messages before it are
+        those of the call before, which its provider need not read again.
+        """
+        return self._tools.is_used_up and not self._tools.has_refused and bool(self._steps)
 
     async def _call(self, *, may_call: bool) -> AsyncGenerator[AnswerEvent, None]:
         """Call the model once; the tools that it calls are in ``_calls`` then."""
@@ -437,16 +456,20 @@ class _Answering:
             for result in step.results:
                 shown = [passage for passage in islice(rest, len(result.passages)) if passage is not None]
                 messages.append(told(result, self._mark, shown))
-        return tuple(messages)
+        return ending_in_place(messages, self._said) if self._ends_in_place else tuple(messages)
+
+    @property
+    def _said(self) -> str:
+        """Return what the model wrote beside its calls."""
+        return "".join(step.said.text for step in self._steps)
 
     def _last_messages(self) -> tuple[ModelMessage, ...]:
         """Return the conversation for a last call without tools: all passages are in one message, for some providers
-        refuse a history of calls where no tool is offered.
+        refuse a history of calls where no tool is offered. For a model that calls when it has no calls left.
         """
         first, added = self._fitting()
         messages = self._first_messages([*first, *(passage for passage in added if passage is not None)])
-        said = "".join(step.said.text for step in self._steps)
-        return last_messages(messages, said) if self._steps else messages
+        return last_messages(messages, self._said) if self._steps else messages
 
     def _first_messages(self, passages: Sequence[Passage]) -> tuple[ModelMessage, ...]:
         question = self._question
@@ -459,6 +482,9 @@ class _Answering:
             mark=self._mark,
             instructions=self._finder.instructions,
             budget=self._budget,
+            site=(self._finder.site_title, question.domain),
+            lacking=self._finder.lacking,
+            suggestions=self._settings.suggestions,
         )
 
     def _fitting(self) -> tuple[list[Passage], list[Passage | None]]:
@@ -499,8 +525,10 @@ class _Answering:
         return suggestions.block(own or self._related(), after=text)
 
     def _related(self) -> list[Suggestion]:
-        """Return the pages that were found and not cited, best first; not the page that is open."""
-        sources = self._finder.sources
+        """Return the pages that were found and not cited, best first; not the page that is open. None for a question
+        that is far from the documentation: what was found is about something else.
+        """
+        sources = self._finder.sources if not self._finder.is_far else ()
         known = {page_of(source.url) for source in sources if source.number in self._written.cited}
         known.add("/" + page_of(self._finder.open).strip("/"))
         return [Suggestion(source.title, page_of(source.url)) for source in sources if page_of(source.url) not in known]

@@ -30,7 +30,7 @@ from service.markup.fences import without_fences
 from service.markup.languages.detection import NAMES
 from service.markup.suggestions import INFO
 from service.ports.context_budget import ContextBudget
-from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, UserMessage
+from service.ports.model import AssistantMessage, ModelMessage, Passage, SystemMessage, ToolMessage, UserMessage
 from service.ports.search_index import Section
 from service.retrieval.material.cutting import beginning
 from service.retrieval.material.filling import FRAME_TOKENS
@@ -46,6 +46,8 @@ MAX_PLANNED_TURNS = 4
 """Limit for the turns that a plan is made from, besides the first one."""
 MAX_PLANNED_QUESTION, MAX_PLANNED_ANSWER = 400, 500
 MAX_TITLES, MAX_TITLE = 12, 120
+MAX_LACKING, MAX_LACKING_CHARACTERS = 12, 60
+"""Words of a question that are said to be on no page, and characters of each."""
 MAX_QUESTION_CHARACTERS, LEAST_QUESTION_CHARACTERS = 32_768, 2_000
 CHARACTERS_PER_TOKEN = 2.5
 """For an estimate on the safe side: English prose has about four, code three, Chinese one or two."""
@@ -124,18 +126,40 @@ def messages_for(
     mark: str,
     instructions: str = "",
     budget: ContextBudget = USUAL,
+    site: tuple[str, str] = ("", ""),
+    lacking: Sequence[str] = (),
+    suggestions: bool = False,
 ) -> tuple[ModelMessage, ...]:
-    """Return the first prompt. ``instructions``: of the site's owner. The passages fit the budget already."""
+    """Return the first prompt. The passages fit the budget already.
+
+    ``instructions``: of the site's owner. ``site``: the title of its start page, and its domain. ``lacking``: words of
+    the question that no page has. ``suggestions``: whether the model may suggest pages.
+    """
     limit = share(budget, MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)
     asked = Template(_prompt("question.md")).substitute(
         mark=mark,
+        site=_site(site, mark),
         owner=f"{_tagged('site-owner', instructions, mark)}\n" if instructions else "",
+        lacking=_lacking(lacking, mark),
         passages=passages_text(passages, mark) or "(Nothing was found.)",
         earlier=_digest(earlier[:-MAX_TURNS], mark, budget),
         reader=_reader(context, current_path, mark, budget),
         question=_unmarked(clip(question, limit), mark),
     )
-    return (SystemMessage(_prompt("answer.md")), *_earlier_messages(earlier, budget), UserMessage(asked))
+    rules = _prompt("answer.md") + (f"\n{_prompt('suggestions.md')}" if suggestions else "")
+    return (SystemMessage(rules), *_earlier_messages(earlier, budget), UserMessage(asked))
+
+
+def _site(site: tuple[str, str], mark: str) -> str:
+    """Return the name of the site, and its domain."""
+    names = [_one_line(name, MAX_TITLE) for name in site if name.strip()]
+    return f"{_tagged('site', chr(10).join(names), mark)}\n" if names else ""
+
+
+def _lacking(words: Sequence[str], mark: str) -> str:
+    """Return the words of the question that no page has."""
+    text = ", ".join(_one_line(word, MAX_LACKING_CHARACTERS) for word in words[:MAX_LACKING])
+    return f"{_tagged('not-in-the-documentation', text, mark)}\n" if text else ""
 
 
 def planning_messages(
@@ -185,6 +209,16 @@ def last_messages(messages: Sequence[ModelMessage], said: str) -> tuple[ModelMes
     if said.strip():
         return (*before, asked, AssistantMessage(said.rstrip()), UserMessage(_prompt("last_behind.md")))
     return (*before, UserMessage(f"{asked.text.rstrip()}\n\n{_prompt('last.md')}"))
+
+
+def ending_in_place(messages: Sequence[ModelMessage], said: str) -> tuple[ModelMessage, ...]:
+    """Return the messages of a conversation that ends in results of tools, with the words behind them that no calls are
+    left. ``said``: as ``last_messages`` has it.
+    """
+    *before, result = messages
+    assert isinstance(result, ToolMessage)
+    note = _prompt("last_behind.md" if said.strip() else "last.md")
+    return (*before, replace(result, text=f"{result.text.rstrip()}\n\n{note}"))
 
 
 def results_text(passages: Sequence[Passage], mark: str, note: str = "") -> str:

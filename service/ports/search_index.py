@@ -148,6 +148,13 @@ class Material(Struct, frozen=True):
     """The reader's language, where the site is in several: a section in another one is not there in this."""
     words: tuple[QueryWord, ...] = ()
     """Words of the first query, without those that only make it a question; the first ones of a long query."""
+    lacking: tuple[str, ...] = ()
+    """Those of them that no page has, nor another word for."""
+    is_far: bool = False
+    """Whether these are most of the question: the documentation is likely about something else. There are few sections.
+    """
+    site_title: str = ""
+    """The title of the site's start page; empty where it has none for this reader."""
 
 
 class PageName(Struct, frozen=True):

@@ -79,8 +79,9 @@ def test_defaults_are_aliases_builtin_or_whole_names():
     assert models(agent="mistral/mistral-large-latest").for_agent("").name == "mistral/mistral-large-latest"
 
 
-def test_model_of_the_assistant_plans_unless_another_does():
-    assert models(LOCAL, SONNET, assistant="local").for_planning().name == LOCAL.model
+def test_nothing_plans_unless_a_model_is_named_for_it():
+    assert models(LOCAL, SONNET, assistant="local").for_planning() is None
+    assert models(LOCAL, assistant="local", planner="local").for_planning().name == LOCAL.model
     assert models(LOCAL, SONNET, assistant="sonnet", planner="local").for_planning().name == LOCAL.model
     planned = models(LOCAL, assistant="local", planner="mistral/mistral-small-latest")
     assert planned.describe().endswith(f", assistant {LOCAL.model}, planner mistral/mistral-small-latest")

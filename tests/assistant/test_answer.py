@@ -153,11 +153,26 @@ async def test_tools_are_used_a_bounded_number_of_times(index):
     assert events[-1].resolution == "unanswered"
 
 
-async def test_last_call_has_no_tools_and_all_passages(index):
-    settings = AnswerSettings(suggestions=False, max_searches=1, max_reads=0)
-    model = ScriptedModel(["Let me look.", search("members of a workspace")], ["At most ten [4]."])
+async def test_last_call_keeps_the_messages_before_it(index):
+    settings = AnswerSettings(suggestions=False, max_searches=2, max_reads=0)
+    model = ScriptedModel(
+        ["Let me look.", search("members of a workspace")], [search("colours", "s2")], ["At most ten [4]."]
+    )
     events = await events_of(question(), index, model, settings)
     assert text_of(events) == "Let me look.\n\nAt most ten [4](/limits)."
+    first, second, last = model.requests
+    assert last.tools == second.tools == first.tools
+    assert last.messages[: len(second.messages)] == second.messages
+    assert isinstance(last.messages[-1], ToolMessage)
+    assert "no calls left" in last.messages[-1].text
+    assert "no calls left" not in second.messages[-1].text
+
+
+async def test_model_that_calls_without_calls_left_gets_no_tools_and_all_passages(index):
+    settings = AnswerSettings(suggestions=False, max_searches=1, max_reads=0)
+    model = ScriptedModel(["Let me look.", search("members of a workspace")], [search("more", "s2")], ["Ten [4]."])
+    events = await events_of(question(), index, model, settings)
+    assert text_of(events) == "Let me look.\n\nTen [4](/limits)."
     last = model.requests[-1]
     assert last.tools == ()
     assert not [message for message in last.messages if isinstance(message, ToolMessage)]

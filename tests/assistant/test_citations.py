@@ -68,6 +68,57 @@ def test_a_citation_is_linked_and_nothing_else_is_touched(text, sent):
     assert filtered(text)[0] == sent
 
 
+LINK = "[1](/deploy#vercel)"
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("Run it【1】.", f"Run it{LINK}."),
+        ("Run it 【1†source】 and 【1:0†L3-L9】.", f"Run it {LINK} and {LINK}."),
+        ("Run it [1†quick start].", f"Run it {LINK}."),
+        ("运行它［1］。", f"运行它{LINK}。"),  # noqa: RUF001
+        ("Run it [^1^] now [^1].", f"Run it {LINK} now {LINK}."),
+        ("Run it [source: 1] [Sources: 1, 2] [Passage 2].", f"Run it {LINK} {LINK} [2](/theme) [2](/theme)."),
+        ("So ist es [Quelle: 1].", f"So ist es {LINK}."),
+        ("Run it (source 1) and (Passages 1, 2).", f"Run it {LINK} and {LINK} [2](/theme)."),
+        ("Run it (1). Then stop (1)(2)\n", f"Run it {LINK}. Then stop {LINK}[2](/theme)\n"),
+        ("Run it (1, 2)", f"Run it {LINK} [2](/theme)"),
+        ("实行（1）。", f"实行{LINK}。"),  # noqa: RUF001
+        ("None 【9】 [source: 9] [^9^].", "None [^9^]."),
+    ],
+)
+def test_other_marks_of_models_are_citations(text, sent):
+    shown, citations = filtered(text)
+    assert shown == sent
+    assert 1 in citations.cited or "9" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ports (9) and (12).",
+        "Either (1) restart or (2) reload the service.",
+        "(1) Restart. It is done\n(2)\n",
+        "See crontab(1), open(2).",
+        "A note[^9] and `[^1]` and [^0-9].",
+        "[sources] of (passage) (Theme 1) [Source code](/x) [refactored]",
+        "A list [a, b] and [release 1] and (release 1).",
+        "```\n【1】 (1).\n```\n",
+    ],
+)
+def test_other_brackets_with_numbers_are_text(text):
+    shown, citations = filtered(text)
+    assert shown == text
+    assert citations.cited == []
+
+
+def test_a_number_in_parentheses_is_a_value_behind_citations_in_brackets():
+    sent, citations = filtered("Restart it [1]. It is tried three times (2).")
+    assert sent == f"Restart it {LINK}. It is tried three times (2)."
+    assert citations.cited == [1]
+
+
 def test_cited_passages_are_noted_in_order():
     _, citations = filtered("x [2] y [1, 2] z [9]")
     assert citations.cited == [2, 1]
@@ -120,7 +171,7 @@ pieces = st.sampled_from(
     [
         "[1]", "[2, 3]", "[9]", "[0]", "[1", "]", "[", "(", ")", "](", "`", "``", "```", "~~~", "\n", "\n\n", " ", "  ",
         "- ", "> ", "1. ", "word", "argv", "!", "\\", "suggestions", "(A)[/a]", "```suggestions\n", "é",
-        "👋", "[x](/y)",
+        "👋", "[x](/y)", "【1】", "(1)", "(2", "[^1", "^]", "[source: ", "†source】", "."
     ]
 )  # fmt: skip
 texts = st.lists(pieces, max_size=30).map("".join)

@@ -67,7 +67,8 @@ class ConfiguredModels:
     ``agent`` and ``assistant`` are the settings' defaults: an alias, ``builtin``, or a litellm model string as it is.
     Without them the default is the one that was chosen of those ``added``; else ``sonnet`` if that is a real model, the
     first that is configured, the first that was added and can do the work, builtin.
-    ``planner`` is one of these, too, or ``off``; without it the assistant's model plans.
+    ``planner`` is one of these, too; without it, or as ``off``, no search is planned: a plan from a large model is rarely
+    there in time, and the reader waits for it.
 
     Raises:
         NotFound: a default or a fallback is no alias (``code`` ``unknown_model``).
@@ -101,8 +102,8 @@ class ConfiguredModels:
             self._chain(alias)
         self._agent = self._default(agent or added.agent or first or added.agent_else or BUILTIN)
         self._assistant = self._default(assistant or added.assistant or first or added.assistant_else or BUILTIN)
-        self._planner = planner if planner == OFF else self._default(planner or self._assistant)
-        if planner and planner != OFF and self._is_builtin(self._planner):
+        self._planner = OFF if planner in ("", OFF) else self._default(planner)
+        if self._planner != OFF and self._is_builtin(self._planner):
             raise Invalid(
                 f"the planner cannot be {planner!r}, which is builtin and plans nothing; name another model or {OFF!r}",
                 code="bad_settings",

@@ -67,6 +67,12 @@ class Finder:
         """The passages and words for the question alone, where the same search has more of the conversation."""
         self.open = path_in(question.current_path)
         """The path of the page that the reader has open; empty when it is not known."""
+        self.lacking: tuple[str, ...] = ()
+        """As ``Material.lacking`` has them, of the same search."""
+        self.is_far = False
+        """As ``Material.is_far`` has it, of the same search."""
+        self.site_title = ""
+        """The title of the site's start page."""
         self.instructions = ""
         """The site owner's, of the newest search."""
         self.addresses = KnownAddresses(question.domain, question.current_path, self.found.addresses)
@@ -99,7 +105,8 @@ class Finder:
         second call replaces the passages of the first; a section that both found keeps its number.
         """
         material = await self._material(queries, self.first_tokens, pages=tuple(pages), whole_page=whole_page)
-        self.coverage, self.words = material.coverage, material.words
+        self.coverage = material.coverage
+        self._read_question(material)
         self.found.held.clear()
         sections, passages = await self._with_alone(alone, material.sections)
         return passages, self._finished(call_id, queries[0], passages, sections)
@@ -131,7 +138,7 @@ class Finder:
         self._calls = progress.searches
         queries = (progress.query, *progress.planned)
         material = await self._material(queries, self.first_tokens, pages=progress.expected, whole_page=whole_page)
-        self.words = material.words
+        self._read_question(material)
         every, found = await self._with_alone(alone, material.sections)
         pairs = [each for each in zip(every, found, strict=True) if _key(each[0]) in self.found.sources]
         again, passages = [section for section, _ in pairs], [passage for _, passage in pairs]
@@ -151,6 +158,9 @@ class Finder:
                 self.first_tokens += cost
                 self.left_tokens -= cost
         return passages
+
+    def _read_question(self, material: Material) -> None:
+        self.words, self.lacking, self.is_far = material.words, material.lacking, material.is_far
 
     async def search_more(self, call_id: str, query: str) -> Added:
         """Search for the model."""
@@ -185,7 +195,7 @@ class Finder:
                 tuple(queries), budget_tokens, pages, question.page_size, question.filter, self.open, whole_page, known
             ),
         )
-        self._commit, self.instructions = material.commit, material.instructions
+        self._commit, self.instructions, self.site_title = material.commit, material.instructions, material.site_title
         self._language = known_language(material.language)
         if material.instructions:
             self._unread.append(material.instructions)

@@ -80,6 +80,8 @@ class Toolbox:
         self._reads_left = settings.max_reads
         self.is_used_up = settings.max_searches <= 0 and settings.max_reads <= 0
         """No further call can find anything: a call was refused for that, or the last one was made."""
+        self.has_refused = False
+        """A call was refused for that: the model goes on calling."""
 
     def charge(self, used: int) -> None:
         """Count the calls of the model that another process has carried out."""
@@ -147,7 +149,7 @@ class Toolbox:
         return self._finder.left_tokens < MIN_LEFT_TOKENS
 
     def _used_up(self, call: ToolCall, reason: str) -> ToolResult:
-        self.is_used_up = True
+        self.is_used_up = self.has_refused = True
         return _refused(call, reason)
 
 

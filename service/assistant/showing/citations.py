@@ -1,5 +1,10 @@
 """Citations: ``[2]`` as the model writes it, ``[2](/deploy#anchor)`` as the reader gets it, while the text flows.
 
+Models that were trained on other marks write ``【2】``, ``【2†source】``, ``[^2^]``, ``[^2]``, ``[source: 2]`` or
+``(passage 2)``, whatever the prompt asks for: these are citations, too. So is ``(2)`` behind a word where a sentence
+ends, as long as the answer has no citation in brackets; elsewhere it counts, or is a value. ``[^2]`` and ``(2)`` stay
+as they are where they name no passage.
+
 What the filter promises:
 
 - A number that names no passage is never sent, nor the blank before it.
@@ -39,10 +44,25 @@ MAX_RANGE = 20
 MAX_SUGGESTION_CHARACTERS = 1_000
 """Limit for a line in the model's block of suggestions; the rest is not read."""
 
-_SPECIAL = "[]`~:"
+_ENDS = {"[": "]", "【": "】", "［": "］", "(": ")", "（": "）"}  # noqa: RUF001
+"""Beginnings of a citation, each with its end."""
+_ROUND = "(（"  # noqa: RUF001
+_SPECIAL = "[]`~:【［(（"  # noqa: RUF001
 """Characters with a meaning in text, and none in code."""
-_IN_BRACKET = re.compile(r"[\d\s,;–-]")  # noqa: RUF001  (models write ranges with an en dash)
-_NUMBERS = re.compile(r"\s*\d{1,3}(?:\s*(?:[,;]|[-–])\s*\d{1,3})*\s*")  # noqa: RUF001
+_HAS_SPECIAL = re.compile(r"[\[\]`~【［(（]")  # noqa: RUF001
+_LIST = r"\s{0,8}+\d{1,3}+(?:\s{0,8}+[,;–-]\s{0,8}+\d{1,3}+){0,20}+\s{0,8}+"  # noqa: RUF001  (ranges with an en dash)
+_NUMBERS = re.compile(_LIST)
+_WORDS = ("source", "sources", "passage", "passages", "ref", "refs", "reference", "references", "citation", "quelle",
+          "quellen", "fuente", "fuentes", "fonte", "fontes", "fonti", "bron", "来源", "出典", "출처")  # fmt: skip
+"""Words that models put before a number."""
+_NAMED = re.compile(rf"\s{{0,8}}(?:{'|'.join(_WORDS)})\s{{0,8}}[:：#]?({_LIST})", re.IGNORECASE)  # noqa: RUF001
+_NOTED = re.compile(rf"\^({_LIST})\^?")
+_DAGGERED = re.compile(r"(\d{1,3})(?::\d{1,3})?†[^\n]{0,50}")
+_MAY_BE = re.compile(
+    r"\^?+[\d\s,;–-]*+\^?+|\d{1,3}+(?::\d{0,3}+)?+(?:†[^\n]*+)?+"  # noqa: RUF001
+    r"|\s*+(?P<word>[^\W\d_]++)\s*+[:：#]?+[\d\s,;–-]*+"  # noqa: RUF001
+)
+_SENTENCE_ENDS = ".,;:!?\n。、！？：；"  # noqa: RUF001
 _PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")  # noqa: RUF001
 _IMAGE = re.compile(r"\[[^\[\]\\`<\n]{0,300}\]\((?!//)[\w./#?=&%~-]{0,300}\)")
 _IMAGE_SO_FAR = re.compile(r"\[[^\[\]\\`<\n]{0,300}(?:\](?:\((?!//)[\w./#?=&%~-]{0,300})?)?")
@@ -54,9 +74,11 @@ _SUGGESTIONS = "suggestions"
 class _Mode(Enum):
     TEXT = auto()
     BRACKET = auto()
-    """After ``[``, with nothing but what a citation may hold."""
+    """After ``[`` or another beginning, with nothing but what a citation may hold."""
     CITED = auto()
-    """After the ``]`` of a citation: a target may follow."""
+    """After the end of a citation: a target may follow."""
+    ROUND = auto()
+    """After ``(2)``, until it is known whether the sentence ends there."""
     TARGET = auto()
     IMAGE = auto()
     """After ``![``, until it is known where it would be fetched from."""
@@ -91,6 +113,8 @@ class CitationFilter:
         """The bracket stands right behind a word: ``argv[0]``."""
         self._is_behind_citation = False
         """So ``[2][0]`` is a citation and the marker."""
+        self._has_cited = False
+        """There was a citation in brackets: a number in parentheses is none then."""
         self._line = ""
         """The line so far, its beginning at least."""
         self._run_length = 0
@@ -106,7 +130,7 @@ class CitationFilter:
         """The character that was read last is the end of a citation that went."""
 
     def feed(self, text: str) -> str:
-        is_special = "[" in text or "]" in text or "`" in text or "~" in text
+        is_special = _HAS_SPECIAL.search(text) is not None
         if self._mode is _Mode.TEXT and not is_special and not (text[:1] == ":" and self._previous == "]"):
             self._plain(text)
         else:
@@ -126,6 +150,8 @@ class CitationFilter:
                     self._out.append(self._spaces + self._held)
             case _Mode.CITED | _Mode.TARGET:
                 self._cite()
+            case _Mode.ROUND:
+                self._end_round(ends_sentence=True)
             case _Mode.IMAGE:
                 self._end_image()
             case _Mode.RUN:
@@ -202,6 +228,8 @@ class CitationFilter:
                 self._bracket(character)
             case _Mode.CITED:
                 self._cited(character)
+            case _Mode.ROUND:
+                self._round(character)
             case _Mode.TARGET:
                 self._target(character)
             case _Mode.IMAGE:
@@ -225,7 +253,9 @@ class CitationFilter:
             self._emit(character)
         elif character == "[" and self._previous == "!":
             self._mode, self._held = _Mode.IMAGE, character
-        elif character == "[" and self._previous != "\\":
+        elif (
+            character in _ENDS and self._previous != "\\" and (character not in _ROUND or self._may_be_round(character))
+        ):
             self._mode, self._held, self._bracket_at = _Mode.BRACKET, character, len(self._line)
             is_behind_word = self._previous.isalnum() or self._previous in ("_", ")", "]")
             self._is_glued = is_behind_word and not self._is_behind_citation
@@ -236,19 +266,44 @@ class CitationFilter:
         else:
             self._emit(character)
 
+    def _may_be_round(self, character: str) -> bool:
+        """Return whether a parenthesis may begin a citation: behind a word, not at the beginning of a line."""
+        is_apart = bool(self._spaces) or self._is_behind_citation or character != "("
+        return is_apart and bool(self._line.strip())
+
     def _bracket(self, character: str) -> None:
-        if character == "]":
+        begin, inside = self._held[0], self._held[1:]
+        if character == _ENDS[begin]:
             self._held += character
-            inside = self._held[1:-1]
-            if _NUMBERS.fullmatch(inside) and not (self._is_glued and inside.strip() == "0"):
-                self._mode = _Mode.CITED
-            else:
+            is_bare = _NUMBERS.fullmatch(inside) is not None
+            if not _inside_of(self._held) or (self._is_glued and inside.strip() == "0"):
                 self._release()
-        elif _IN_BRACKET.fullmatch(character) and character != "\n" and len(self._held) < MAX_HELD_CHARACTERS:
+            elif begin in _ROUND and is_bare:
+                self._mode = _Mode.ROUND
+            elif (begin in _ROUND or inside[:1] == "^") and not self._names_passages():
+                self._release()
+            else:
+                self._mode = _Mode.CITED
+        elif character != "\n" and len(self._held) < MAX_HELD_CHARACTERS and _may_be_inside(begin, inside + character):
             self._held += character
         else:
             self._release()
             self._text(character)
+
+    def _round(self, character: str) -> None:
+        self._end_round(ends_sentence=character in _SENTENCE_ENDS or character in _ENDS)
+        self._text(character)
+
+    def _end_round(self, *, ends_sentence: bool) -> None:
+        if ends_sentence and not self._has_cited and self._names_passages():
+            self._cite()
+        else:
+            self._release()
+
+    def _names_passages(self) -> bool:
+        """Return whether what is held has numbers of passages alone."""
+        numbers = _numbers(_inside_of(self._held))
+        return bool(numbers) and all(self._url_of(number) is not None for number in numbers)
 
     def _cited(self, character: str) -> None:
         if character == "(":
@@ -262,7 +317,7 @@ class CitationFilter:
             self._cite()
             self._is_dropped = len(self._line) == self._bracket_at
         elif character == "[" or character.isspace() or len(self._held) > MAX_TARGET_CHARACTERS:
-            words = self._held[self._held.index("(") :]
+            words = self._held[self._held.index("(", self._held.index(_ENDS[self._held[0]])) :]
             self._cite()
             self._emit(words)
             self._text(character)
@@ -366,7 +421,9 @@ class CitationFilter:
 
     def _cite(self) -> None:
         links: list[str] = []
-        for number in _numbers(self._held[1 : self._held.index("]")]):
+        begin = self._held[0]
+        self._has_cited |= begin not in _ROUND
+        for number in _numbers(_inside_of(self._held)):
             if number == 0:
                 self.says_unanswered = True
             elif (url := self._url_of(number)) is not None:
@@ -379,6 +436,27 @@ class CitationFilter:
             self._line = self._line[: self._bracket_at]  # what follows may begin the line now
         self._mode, self._held, self._spaces = _Mode.TEXT, "", ""
         self._is_behind_citation = not self._is_glued
+
+
+def _inside_of(held: str) -> str:
+    """Return the numbers of a citation, with what may follow it; empty where it is none."""
+    end = held.find(_ENDS[held[0]])
+    inside = held[1:end]
+    if _NUMBERS.fullmatch(inside):
+        return inside
+    found = _NAMED.fullmatch(inside)
+    if found is None and held[0] not in _ROUND:
+        found = _NOTED.fullmatch(inside) or _DAGGERED.fullmatch(inside)
+    return found[1] if found is not None and found[1].strip() != "0" else ""
+
+
+def _may_be_inside(begin: str, inside: str) -> bool:
+    """Return whether what stands behind the beginning of a citation may become one."""
+    found = _MAY_BE.fullmatch(inside)
+    if found is None or (begin in _ROUND and ("^" in inside or "†" in inside)):
+        return False
+    word = found["word"]
+    return word is None or any(one.startswith(word.casefold()) for one in _WORDS)
 
 
 def _numbers(inside: str) -> list[int]:

@@ -489,6 +489,11 @@ class SiteIndex:
         row = self._page_at(path)
         return row.id if row is not None and self._is_for(row.id, readers) else None
 
+    def start_title(self, readers: Sequence[str] | None) -> str:
+        """Return the title of the page at the site's root; empty where it has none for these readers."""
+        row = self._page_at("/")
+        return row.title if row is not None and self._is_for(row.id, readers) else ""
+
     def named_pages(self, names: Sequence[str], reader: Reader) -> list[int]:
         """Return the pages that may be found, by title, path or URL."""
         found: dict[int, None] = {}

@@ -13,6 +13,7 @@ from service.retrieval.index.site_index import SiteIndex
 from service.retrieval.material import boilerplate
 from service.retrieval.material.asked import Asked
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
+from service.retrieval.material.lacking import FAR, FAR_TOKENS, lacking_part, lacking_words
 from service.retrieval.search.questions.named import signs_of, titles_of
 from service.retrieval.search.ranking import Ranking
 from service.retrieval.search.reader import Reader
@@ -55,22 +56,30 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     terms = _terms(index, request, reader, scores)
     named = _named(index, request, [one.text for one in asked], reader, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None, reader) if asked else ()
+    title = index.start_title(request.filter.groups)
     if not scores:
-        return Material(index.commit, (), index.instructions, coverage=0.0, language=reader.language, words=words)
+        return Material(index.commit, (), index.instructions, 0.0, reader.language, words, site_title=title)
     scores = {page: scores[page] for page in _shown(index, reader, scores, first) if page in scores}
     own = [index.section_scores(ranking, list(scores), reader) for ranking in rankings]
     pieces = _pieces(index, request, own, scores, {**dict.fromkeys(exact, EXACT), **terms}, first)
+    is_sure = bool(exact or terms or named or expected) or first is not None
     for piece in pieces:
         piece.is_expected = piece.page in expected
         if piece.page in named:  # its first section that says something
             named.remove(piece.page)
             piece.own_scores = (max(1.0, piece.own_scores[0]), *piece.own_scores[1:])
+    question = request.queries[0] if request.queries else ""
+    lacking = lacking_words(question, words, (piece.section.text for piece in pieces))
+    is_far = bool(lacking) and not is_sure and lacking_part(words) >= FAR
+    budget_tokens = min(request.budget_tokens, FAR_TOKENS) if is_far else request.budget_tokens
     sections = fill(
-        pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
+        pieces, budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
         first_page=-1 if first is None else first, few=max(request.page_size, FEW_PAGES),
     )  # fmt: skip
     coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
-    return Material(index.commit, sections, index.instructions, coverage, reader.language, words)
+    return Material(
+        index.commit, sections, index.instructions, coverage, reader.language, words, lacking, is_far, title
+    )
 
 
 def _scores(rankings: Sequence[Ranking], count: int) -> dict[int, float]:

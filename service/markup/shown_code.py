@@ -3,6 +3,9 @@
 - What stands behind the language (``{1,3}``, ``:line-numbers``, ``showLineNumbers``) colours lines; a ``title="…"``, a
   ``filename="…"``, VitePress's ``[…]`` is shown above the code.
 - Comments ``[!code ++]`` (VitePress, Shiki) and ``highlight-next-line`` (Docusaurus) colour lines, too.
+- ``twoslash`` (twoslash.netlify.app, as VitePress and others show it) checks the types of the code: its options and
+  queries are comments that no reader sees, nor what stands before ``// ---cut---``, behind ``// ---cut-after---`` and
+  from ``// ---cut-start---`` to ``// ---cut-end---``.
 - mdBook hides the lines of Rust that begin with ``# ``; ``##`` shows a ``#``
   (rust-lang.github.io/mdBook/format/mdbook.html#hiding-code-lines).
 """
@@ -25,6 +28,11 @@ _HIGHLIGHT = re.compile(
     rf"^[ \t]*+{_OPENING}[ \t]*highlight-(?:next-line|start|end)[ \t]*+(?:{_CLOSING}[ \t]*+)?(?:\n|\Z)", re.MULTILINE
 )
 _HIDDEN = re.compile(r"^[ \t]*#(?: [^\n]*)?\n", re.MULTILINE)
+_TWOSLASH = re.compile(r"(?<!\S)twoslash(?=[\s{\[]|$)")
+_CUT = re.compile(r"[ \t]*+//[ \t]*+---cut(?:-(before|after|start|end))?---[ \t]*+")
+_TWOSLASH_NOTE = re.compile(
+    r"[ \t]*+//[ \t]*+(?:\^[?|]|\^{2,}|@[A-Za-z]\w{0,40}(?::.*+)?[ \t]*+$|@log:|@error:|@warn:|@annotate:).*+"
+)
 _DOUBLED = re.compile(r"^([ \t]*)##", re.MULTILINE)
 
 
@@ -41,6 +49,9 @@ def shown_code(block: str, dialect: Dialect) -> str:
     if first is None:
         return body
     info = first["info"].strip()
+    if (twoslash := _TWOSLASH.search(info)) is not None:
+        info = f"{info[: twoslash.start()].rstrip()} {info[twoslash.end() :].lstrip()}".strip()
+        body = _without_twoslash(body)
     label = _LABEL.search(info)
     title = next(filter(None, label.groups()), "") if label is not None else ""
     if label is not None:
@@ -54,6 +65,25 @@ def shown_code(block: str, dialect: Dialect) -> str:
         info, hides = info.partition(",")[0].strip(), info.startswith("rust")
         body = _DOUBLED.sub(r"\1#", _HIDDEN.sub("", body)) if hides else body
     return f"**{title}**\n{first['mark']}{info}\n{body}" if title else f"{first['mark']}{info}\n{body}"
+
+
+def _without_twoslash(body: str) -> str:
+    """Return code without what ``twoslash`` hides; the last line is the one that closes the block."""
+    kept: list[str] = []
+    *lines, end = body.split("\n")
+    is_hidden = False
+    for line in lines:
+        cut = _CUT.fullmatch(line)
+        if cut is None:
+            if not is_hidden and not _TWOSLASH_NOTE.fullmatch(line):
+                kept.append(line)
+        elif cut[1] in (None, "before"):
+            kept.clear()
+        elif cut[1] == "after":
+            break
+        else:
+            is_hidden = cut[1] == "start"
+    return "\n".join([*kept, end])
 
 
 def _without_notation(line: str) -> str | None:

@@ -199,3 +199,22 @@ def test_vitepress_headings_have_its_anchors():
 def test_vitepress_pages_may_be_left_out_of_search():
     layout = detect_layout(PARTS, lambda name: PARTS[name].encode())
     assert layout.is_hidden({"search": "false"})
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("import x\n// ---cut---\nrun(x)", "run(x)"),
+        ("import x\n // ---cut-before---\nrun(x)\n// ---cut-after---\nstop()", "run(x)"),
+        ("a()\n// ---cut-start---\nb()\n// ---cut-end---\nc()", "a()\nc()"),
+        ("// @errors: 2322\n// @noErrors\nrun(x)\n//   ^?\n// a note @ home", "run(x)\n// a note @ home"),
+    ],
+)
+def test_code_is_read_as_twoslash_shows_it(code, shown):
+    page = page_of({**SITE, "docs/a.md": f"# A\n\n```ts twoslash [x.ts]\n{code}\n```\n"}, "docs/a.md")
+    assert page.content.endswith(f"**x.ts**\n```ts\n{shown}\n```")
+
+
+def test_code_without_twoslash_is_shown_whole():
+    page = page_of({**SITE, "docs/a.md": "# A\n\n```ts\nimport x\n// ---cut---\nrun(x)\n```\n"}, "docs/a.md")
+    assert "// ---cut---" in page.content

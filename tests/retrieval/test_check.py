@@ -67,3 +67,17 @@ async def test_check_takes_names_that_count_from_the_root_for_sound(indexed):
         }
     )
     assert (await indexed.index.check(DOMAIN)).findings["broken_link"].number == 0
+
+
+async def test_check_names_a_shown_file_that_is_cut(indexed):
+    await indexed.fill(
+        {
+            "mkdocs.yml": "site_name: x",
+            "docs/index.md": '# A\n\n--8<-- "log.md"\n',
+            "log.md": "Words of a log.\n" * 70_000,
+        }
+    )
+    check = await indexed.index.check(DOMAIN)
+    details = [one.detail for one in check.findings["missing_include"].first]
+    assert details == ["It shows log.md, of which the first 1,000,000 characters are in the index."]
+    assert not check.is_clean

@@ -69,3 +69,15 @@ async def test_model_learns_the_site_and_what_the_numbers_mean(indexed):
     named = prompt.partition("<site-")[2].partition("</")[0]
     assert named.splitlines()[1:] == ["Parcelway", DOMAIN]
     assert "[1] matched best" in rules
+
+
+async def test_change_log_answers_questions_of_versions(indexed):
+    log = "# Changes\n\n" + "".join(
+        f"## Version 8.{at}.0\n\nReleased 2024-05-{at + 1:02}\n\n- The parcel scale number {at} is rounded.\n\n"
+        for at in range(9)
+    )
+    log += "## Version 7.1.0\n\n- The `reweigh` switch is new.\n"
+    pages = {**PAGES, "changes.md": log}
+    for text in ("When was the reweigh switch added?", "Since which version is there a reweigh switch?"):
+        _, prompt, _ = await asked_of(indexed, text, pages=pages)
+        assert "Version 7.1.0" in prompt

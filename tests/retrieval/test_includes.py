@@ -79,3 +79,32 @@ def test_lines_of_other_files_count_as_the_line_that_names_them():
         ("B", 8, 10),
     ]
     assert [link.line for link in page.links] == [10]
+
+
+MYST = {"docs/conf.py": "extensions = ['myst_parser']", "docs/index.rst": "A\n=\n\n.. toctree::\n\n   changes\n"}
+RELEASE = "## Version 8.{at}.0\n\n" + "- A parameter of the parser is read once more. It had been read twice.\n" * 45
+
+
+@pytest.mark.parametrize(
+    ("others", "path", "text"),
+    [
+        (MYST, "docs/changes.md", "```{include} ../CHANGES.md\n```"),
+        (MYST, "docs/changes.rst", "Changes\n=======\n\n.. include:: ../CHANGES.md\n"),
+        ({"mkdocs.yml": "site_name: x"}, "docs/changes.md", '--8<-- "CHANGES.md"'),
+        ({"docs/.vitepress/config.js": "export default {}"}, "docs/changes.md", "<!--@include: ../CHANGES.md-->"),
+        ({"hugo.toml": "", "content/_index.md": "x"}, "content/changes.md", '{{% include "CHANGES.md" %}}'),
+    ],
+)
+def test_change_log_of_years_is_shown_whole(others, path, text):
+    log = "".join(RELEASE.replace("{at}", str(at)) for at in range(50))
+    assert len(log) > 150_000
+    page = page_of(
+        {
+            **others,
+            "CHANGES.md": log,
+            "content/CHANGES.md": log,
+            path: f"# Changes\n\n{text}\n" if path.endswith("md") else text,
+        },
+        path,
+    )
+    assert all(f"Version 8.{at}.0" in page.content for at in (0, 11, 49))

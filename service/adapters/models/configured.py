@@ -67,8 +67,8 @@ class ConfiguredModels:
     ``agent`` and ``assistant`` are the settings' defaults: an alias, ``builtin``, or a litellm model string as it is.
     Without them the default is the one that was chosen of those ``added``; else ``sonnet`` if that is a real model, the
     first that is configured, the first that was added and can do the work, builtin.
-    ``planner`` is one of these, too; without it, or as ``off``, no search is planned: a plan from a large model is rarely
-    there in time, and the reader waits for it.
+    ``planner`` is one of these, too; without it, or as ``off``, no search is planned: a plan from a large model is
+    rarely there in time, and the reader waits for it.
 
     Raises:
         NotFound: a default or a fallback is no alias (``code`` ``unknown_model``).

@@ -14,6 +14,7 @@ from msgspec import Struct, json
 from service.markup.leftovers import leftovers
 from service.markup.pages import PAGE_SUFFIXES, without_suffix
 from service.retrieval.index.stored import MISSING_ENTRIES
+from service.retrieval.readers.includes.files import limit_in
 from service.retrieval.search.words import PAGE_SHIFT
 from service.retrieval.site.layout import GENERATORS, SHOWN_ON, Kind, Layout, decode_layout
 from service.retrieval.site.links import link_answer
@@ -72,7 +73,7 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
         "missing_entry": _counted(Finding(name, "The navigation names it; the page is not there.") for name in missing),
         "broken_link": _counted(_broken_links(db, layout, files)),
         "missing_include": _counted(
-            Finding(page, f"It shows {target}, which is not found.")
+            Finding(page, _not_shown(*limit_in(target)))
             for page, target in db.execute("SELECT page, target FROM missing ORDER BY page, target")
         ),
         "leftover": _counted(_leftovers(db)),
@@ -84,6 +85,12 @@ def check_index(db: sqlite3.Connection) -> SiteCheck:
         ),
     }
     return SiteCheck(layout.kind, meta["commit"], int(meta["pages"]), int(meta["sections"]), entries, findings)
+
+
+def _not_shown(target: str, limit: int) -> str:
+    if limit:
+        return f"It shows {target}, of which the first {limit:,} characters are in the index."
+    return f"It shows {target}, which is not found."
 
 
 def _counted(found: Iterable[Finding]) -> Findings:
@@ -180,7 +187,7 @@ _NAMES: Mapping[FindingKind, tuple[str, str]] = {
     "same_address": ("page has the address of another", "pages have the address of another"),
     "missing_entry": ("entry of the navigation has no page", "entries of the navigation have no page"),
     "broken_link": ("link leads nowhere", "links lead nowhere"),
-    "missing_include": ("include was not found", "includes were not found"),
+    "missing_include": ("include was not found, or is cut", "includes were not found, or are cut"),
     "leftover": ("piece of markup was not read", "pieces of markup were not read"),
     "not_in_navigation": ("page is not in the navigation", "pages are not in the navigation"),
     "skipped": ("file is not used", "files and folders are not used"),

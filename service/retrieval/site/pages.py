@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from service.domain.sites import Skipped
 from service.markup.front_matter import split_front_matter, text_field
+from service.retrieval.readers.includes.files import MAX_INCLUDED, cut_name
 from service.retrieval.readers.includes.shown_files import MAX_SHOWN_CHARACTERS, MAX_SHOWN_FILES, with_files
 from service.retrieval.readers.markdown import MAX_PAGE_BYTES, PageSection, ParsedPage, parse_page
 from service.retrieval.readers.notebook import MAX_NOTEBOOK_BYTES, parse_notebook
@@ -55,7 +56,9 @@ class PageReader:
         self.used: set[str] = set()
         """Files that the last page was made from besides its own, also those that were looked for and not found."""
         self.missing: set[str] = set()
-        """Files that the last page shows and that were not found, as it names them."""
+        """Files that the last page shows and that were not found, as it names them; those of which only the beginning
+        is read, as ``cut_name`` has them.
+        """
         self.late = 0
         """Pages that took too long."""
         self._descriptions: dict[str, Description | Skipped] = {}
@@ -105,9 +108,10 @@ class PageReader:
         match suffix:  # docutils and lxml take 8 MB, which the service, that builds indexes in children, does without
             case "rst":
                 from service.retrieval.readers.sphinx.rst import parse_rst
+                from service.retrieval.readers.sphinx.rst_language import MAX_INCLUDED as MAX_RST
 
                 return parse_rst(
-                    data, path, lambda target: self._included(path, target), self._layout.sphinx, page=inside
+                    data, path, lambda target: self._included(path, target, MAX_RST), self._layout.sphinx, page=inside
                 )
             case "html" | "htm":
                 from service.retrieval.readers.html import parse_html
@@ -155,13 +159,16 @@ class PageReader:
         )
         return replace(page, sections=tuple(sections))
 
-    def _included(self, path: str, target: str) -> bytes | None:
+    def _included(self, path: str, target: str, limit: int = MAX_INCLUDED) -> bytes | None:
+        """Return a file that a page shows. ``limit``: the characters of it that its reader shows."""
         for name in self._layout.included(path, target):
             if name == path:
                 continue
             self.used.add(name)
             data = self._read(name, MAX_PAGE_BYTES)
             if data is not None:
+                if len(data) > limit and len(data.decode("utf-8", "replace")) > limit:
+                    self._note_missing(cut_name(target, limit))
                 return data
         self._note_missing(target)
         return None

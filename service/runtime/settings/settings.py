@@ -71,8 +71,8 @@ class AgentSection(Struct, frozen=True, forbid_unknown_fields=True):
 class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     planner: str = ""
-    """The model that plans the search for a question that its words alone do not find: an alias below. Empty or ``off``:
-    no search is planned. A small, fast model, for the reader waits for the plan.
+    """The model that plans the search for a question that its words alone do not find: an alias below, of a small, fast
+    model, for the reader waits for the plan. Empty or ``off``: no search is planned.
     """
     suggestions: bool = True
     withhold_unsupported_code: bool = False

@@ -12,9 +12,9 @@ from service.markup.dialects.shortcodes import Call, calls_in
 from service.markup.fences import fenced
 from service.markup.front_matter import split_front_matter, text_field
 from service.retrieval.readers.hugo.shortcode_templates import INNER, Facts, NotSimple, shown_by
-from service.retrieval.readers.hugo.site import HugoSite
+from service.retrieval.readers.hugo.site import MAX_INCLUDED, HugoSite
 
-MAX_FILES, MAX_INCLUDED, MAX_MADE, MAX_NESTED = 50, 20_000, 400_000, 3
+MAX_FILES, MAX_MADE, MAX_NESTED = 50, 400_000, 3
 """Limits for the other files of a page, for the characters shown of each and of all, and for files in files."""
 MAX_LISTED = 200
 """Pages or terms in a list of them."""

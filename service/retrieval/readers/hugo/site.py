@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from posixpath import dirname, normpath
 
 from service.markup.front_matter import FrontMatter, split_front_matter, text_field
+from service.ports.docs_source import PAGE_BYTES
+from service.retrieval.readers.includes.files import cut_name
 from service.retrieval.site.layout import Layout, Read
 
-MAX_READ = 64 << 10
-"""Bytes of each other file."""
+MAX_READ, MAX_INCLUDED, MAX_PARAMETERS = PAGE_BYTES["md"], 400_000, 64 << 10
+"""Bytes of each other file, characters of it that are shown, and bytes that parameters are looked for in."""
 _FOLDERS = ("", "includes", "examples")
 """Folders of a language's content that files are looked for in."""
 
@@ -29,7 +31,10 @@ class HugoSite:
                 continue
             data = self._read(path)
             if data is not None and len(data) <= MAX_READ:
-                return path, data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+                text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+                if len(text) > MAX_INCLUDED:
+                    self._missing(cut_name(name, MAX_INCLUDED))
+                return path, text
         self._missing(name)
         return None
 
@@ -51,7 +56,9 @@ class HugoSite:
     def front_matter(self, path: str) -> FrontMatter:
         data = self._read(path)
         return (
-            split_front_matter(data[:MAX_READ].decode("utf-8-sig", "replace").replace("\r\n", "\n"))[0] if data else {}
+            split_front_matter(data[:MAX_PARAMETERS].decode("utf-8-sig", "replace").replace("\r\n", "\n"))[0]
+            if data
+            else {}
         )
 
     def is_page(self, path: str) -> bool:

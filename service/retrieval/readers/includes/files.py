@@ -9,15 +9,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from service.markup.dialects.dialect import Dialect
+from service.ports.docs_source import PAGE_BYTES
 
-MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, 64 << 10, 20_000
-"""Limits for the snippets of a page, for the bytes of each that are read, and for the characters that are shown."""
+MAX_SNIPPETS, MAX_SNIPPET_BYTES, MAX_INCLUDED = 50, PAGE_BYTES["md"], 1_000_000
+"""Limits for the snippets of a page, for the bytes of each file that are read, and for the characters that are shown. A
+change log of years is a file of 500,000.
+"""
 MAX_FILES = 300
 """Limit for the files whose lines stand in a page, those within others counted."""
+MAX_CHOSEN = 20_000
+"""Characters of several parts of one file."""
 MAX_RANGES, MAX_DIGITS = 200, 9
 """Ranges of lines of one file; digits of a number."""
-MAX_SHOWN = MAX_SNIPPETS * MAX_INCLUDED
+MAX_SHOWN = MAX_INCLUDED
 """Characters of other files that a page shows in all: it may show the same one in each of its sections."""
+
+MAX_CUT_NAME = 180
+_CUT = "\n"
+"""No page names a file with a line's end in it."""
 
 Include = Callable[[str], bytes | None]
 """The content of a file as a page names it; None when there is none."""
@@ -65,12 +74,13 @@ class Files:
 
 
 def chosen_lines(parts: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of some parts of a file, one after the other, within ``MAX_INCLUDED`` characters: a page may
-    name the same part again and again.
+    """Return the lines of some parts of a file, one after the other, within ``MAX_CHOSEN`` characters, or those of the
+    longest part: a page may name the same part again and again.
     """
     found: list[str] = []
-    room = MAX_INCLUDED
-    for line in (line for part in parts for line in part):
+    chosen = list(parts)
+    room = max(MAX_CHOSEN, max((sum(map(len, part)) + len(part) for part in chosen), default=0))
+    for line in (line for part in chosen for line in part):
         room -= len(line) + 1
         if room < 0:
             break
@@ -86,6 +96,17 @@ def separated(written: str, mark: str = ",") -> Iterator[str]:
 def number_in(written: str) -> int:
     """Return a number of lines or columns, of which ``MAX_DIGITS`` count: Python refuses to read thousands."""
     return int(written.strip()[:MAX_DIGITS])
+
+
+def cut_name(target: str, limit: int) -> str:
+    """Return the name of a file with the characters of it that are read."""
+    return f"{target[:MAX_CUT_NAME]}{_CUT}{limit}"
+
+
+def limit_in(name: str) -> tuple[str, int]:
+    """Return the file that a reader noted as missing, and the characters of it that are read: 0 when none are."""
+    target, cut, limit = name.rpartition(_CUT)
+    return (target, int(limit)) if cut else (name, 0)
 
 
 class OtherFiles:

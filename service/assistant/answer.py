@@ -498,7 +498,8 @@ class _Answering:
         room = passages_room(self._budget, self._finder.first_tokens + cost, others)
         kept = fitting(added, cost if cost + self._finder.first_tokens <= room else room // 2)
         left = room - sum(passage_cost(passage) for passage in kept if passage is not None)
-        first = fitting(self._finder.found.first, left)
+        passages, most = self._finder.for_model()
+        first = fitting(passages, min(left, most))
         return [passage for passage in first if passage is not None], kept
 
     async def _closing(self, finish: FinishReason) -> str:
@@ -531,7 +532,8 @@ class _Answering:
         sources = self._finder.sources if not self._finder.is_far else ()
         known = {page_of(source.url) for source in sources if source.number in self._written.cited}
         known.add("/" + page_of(self._finder.open).strip("/"))
-        return [Suggestion(source.title, page_of(source.url)) for source in sources if page_of(source.url) not in known]
+        near = {page_of(one.url) for one in self._finder.found.held.values() if self._finder.helps(one)} - known
+        return [Suggestion(source.title, page_of(source.url)) for source in sources if page_of(source.url) in near]
 
 
 class _Step(Struct, frozen=True):

@@ -151,10 +151,11 @@ class Material(Struct, frozen=True):
     lacking: tuple[str, ...] = ()
     """Those of them that no page has, nor another word for."""
     is_far: bool = False
-    """Whether these are most of the question: the documentation is likely about something else. There are few sections.
-    """
+    """Whether these are most of the question: the documentation is likely about something else."""
     site_title: str = ""
     """The title of the site's start page; empty where it has none for this reader."""
+    least_score: float = 0.0
+    """The score below which a section is no help to a model that reads all it gets."""
 
 
 class PageName(Struct, frozen=True):

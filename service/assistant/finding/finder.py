@@ -27,6 +27,8 @@ from service.ports.search_index import Material, MaterialRequest, Page, SearchIn
 
 TOKENS_A_PAGE = 2_400
 """Tokens of the first prompt for each page that was asked for: 12,000 at five."""
+FAR_TOKENS = 1_500
+"""The same for a question that is far from the documentation."""
 SEARCH_PART, READ_PART = 3, 2
 """One search of the model gets a third of the first budget, one reading of a page a half."""
 HEADING_LINES = 2
@@ -71,6 +73,8 @@ class Finder:
         """As ``Material.lacking`` has them, of the same search."""
         self.is_far = False
         """As ``Material.is_far`` has it, of the same search."""
+        self._least_score = 0.0
+        """As ``Material.least_score`` has it, of the same search."""
         self.site_title = ""
         """The title of the site's start page."""
         self.instructions = ""
@@ -149,7 +153,7 @@ class Finder:
         for source, section in zip(missing, sections, strict=True):
             if section is None:
                 continue
-            passage = self._passage(source.number, section)
+            passage = self._passage(source.number, replace(section, score=1.0))  # the model looked for it
             self._unread.append(section.text)
             cost = passage_cost(passage)
             if cost <= self.left_tokens:
@@ -160,7 +164,17 @@ class Finder:
         return passages
 
     def _read_question(self, material: Material) -> None:
-        self.words, self.lacking, self.is_far = material.words, material.lacking, material.is_far
+        self.words, self.lacking = material.words, material.lacking
+        self.is_far, self._least_score = material.is_far, material.least_score
+
+    def for_model(self) -> tuple[list[Passage], int]:
+        """Return the passages that help a language model, which pays for each, and the tokens that they may have."""
+        passages = [one for one in self.found.first if self.helps(one)]
+        return passages, min(self.first_tokens, FAR_TOKENS) if self.is_far else self.first_tokens
+
+    def helps(self, passage: Passage) -> bool:
+        """Return whether a passage comes near to the best one."""
+        return passage.score >= self._least_score
 
     async def search_more(self, call_id: str, query: str) -> Added:
         """Search for the model."""

@@ -13,7 +13,7 @@ from service.retrieval.index.site_index import SiteIndex
 from service.retrieval.material import boilerplate
 from service.retrieval.material.asked import Asked
 from service.retrieval.material.filling import MAX_SECTIONS_A_PAGE, Piece, fill
-from service.retrieval.material.lacking import FAR, FAR_TOKENS, lacking_part, lacking_words
+from service.retrieval.material.lacking import FAR, LEAST_SCORE, lacking_part, lacking_words
 from service.retrieval.search.questions.named import signs_of, titles_of
 from service.retrieval.search.ranking import Ranking
 from service.retrieval.search.reader import Reader
@@ -71,14 +71,15 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     question = request.queries[0] if request.queries else ""
     lacking = lacking_words(question, words, (piece.section.text for piece in pieces))
     is_far = bool(lacking) and not is_sure and lacking_part(words) >= FAR
-    budget_tokens = min(request.budget_tokens, FAR_TOKENS) if is_far else request.budget_tokens
+    is_small = len({piece.page for piece in pieces}) <= max(request.page_size, FEW_PAGES)
+    least = 0.0 if is_small or first is not None else LEAST_SCORE
     sections = fill(
-        pieces, budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
+        pieces, request.budget_tokens, most=MAX_SECTIONS_A_PAGE * request.page_size,
         first_page=-1 if first is None else first, few=max(request.page_size, FEW_PAGES),
     )  # fmt: skip
     coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
     return Material(
-        index.commit, sections, index.instructions, coverage, reader.language, words, lacking, is_far, title
+        index.commit, sections, index.instructions, coverage, reader.language, words, lacking, is_far, title, least
     )
 
 

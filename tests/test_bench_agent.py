@@ -13,6 +13,7 @@ from scripts.agent.more_cases import SAMPLES
 from scripts.agent.plays import PLAYS
 from scripts.agent.score import wrongs
 from scripts.agent.transcripts import MIN_TASKS, TASKS, Prompts
+from scripts.agent.words import WORDS
 from service.ports.docs_source import NewCommit, Source
 from service.ports.model import AssistantMessage, ModelRequest, SystemMessage, UserMessage
 from tests.contracts.docs_source import AT, AUTHOR
@@ -75,6 +76,7 @@ def test_there_are_thirty_instructions_of_different_names():
 def test_each_task_has_a_play_and_a_name_of_its_own():
     assert len({case.name for case in TASKS}) == len(TASKS) >= MIN_TASKS
     assert {case.name for case in TASKS} == set(PLAYS)
+    assert {name for name, play in PLAYS.items() if not play.question} == set(WORDS)
 
 
 def test_prompts_are_searched_for_facts_and_compared():

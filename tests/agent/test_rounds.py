@@ -201,6 +201,17 @@ async def test_files_are_those_of_the_whole_pull_request_and_moves_are_named():
     )
 
 
+async def test_description_of_a_round_that_got_stuck_keeps_the_summary_of_the_whole():
+    journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
+    await run_job(journal, docs, FakeModel(first_round()), host=host)
+    journal.say("Also add a page")
+    await run_job(journal, docs, FakeModel([calls(MORE), Says("Which one?"), Says("Which one?")]), host=host)
+    (shown,) = host.pull_requests
+    assert shown.draft
+    assert " Its last words:**\n\nWhich one?\n\n**What was done:**\n\nThey were not explained." in shown.body
+    assert shown.body.count("Which one?") == 1
+
+
 def words(request):
     return [message.text for message in request.messages if not isinstance(message, AssistantMessage)]
 
@@ -240,6 +251,9 @@ async def test_prompt_names_the_project_the_day_and_the_budget():
     await run_job(journal, docs, model, budgets=Budgets(steps=7))
     assert "documentation of docs. Today is 2026-05-04. You have at most 7 replies" in words(model.requests[0])[1]
     assert words(model.requests[1])[1] == words(model.requests[0])[1]
+    system = " ".join(words(model.requests[0])[0].split())
+    for told in ("Call several tools in one reply", "To find every place of a term, search with `exact`"):
+        assert told in system
     assert journal.events[-2].title == "Explain retries"
 
 

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -169,13 +168,13 @@ def _with_changed_part(event: bytes, chance: random.Random) -> bytes:
         elif kind < 0.25 and isinstance(value, dict):
             value[chance.choice(("error", "message", "content", "usage", "index", "id", "type", "0"))] = value[key]
         elif kind < 0.30:
-            value[key] = [deepcopy(value[key])] * chance.choice((2, 50, 5_000))
+            value[key] = [value[key]] * chance.choice((2, 50, 5_000) if len(event) < 2_000 else (2,))
         elif kind < 0.33:
             value[key] = _nested(chance.choice((3, 60, 400, 900)), value[key], chance)
         elif kind < 0.36:
             value[key] = chance.choice(('"', "}", "a ", "\\", "\u4e2d", "{}", "[1,")) * chance.choice((500, 60_000))
         else:
-            value[key] = deepcopy(chance.choice(ODD))
+            value[key] = chance.choice(ODD)
         break
     separators = chance.choice(((",", ":"), (", ", ": ")))
     try:
@@ -294,6 +293,9 @@ class _Content:
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
+
+    def is_eof(self) -> bool:
+        return True
 
     async def readany(self) -> bytes:
         await asyncio.sleep(0)

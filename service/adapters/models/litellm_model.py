@@ -131,6 +131,8 @@ class LitellmModel:
         self._refuses_prefill = False
         """Whether its provider has refused to go on with a prefilled message, whatever litellm's table says."""
         self._server_id: str | None = None
+        self._refused, self._accepted = spec.refused_parts, spec.accepted_parts
+        """As the settings say."""
         self._used_own_clients = False
         """Whether a request went past us, through a client of litellm's own."""
 
@@ -265,7 +267,7 @@ class LitellmModel:
             raise Forbidden(f"{self._spec.api_key_env} is not set", code=MODEL_KEY_REFUSED)
         library = await load()
         facts = await self._learn(library)
-        if request.tools and not facts.has_tools and "tools" not in self._spec.accepted_parts:
+        if request.tools and not facts.has_tools and "tools" not in self._accepted:
             raise self._takes_no_tools()
         return library, facts
 
@@ -277,7 +279,7 @@ class LitellmModel:
         spec = self._spec
         has_temperature = spec.temperature is not None or spec.top_p is not None
         for part in error.capabilities:
-            if part in refused or part in spec.accepted_parts:
+            if part in refused or part in self._accepted:
                 continue
             if is_used(part, request, has_temperature=has_temperature, has_effort=bool(spec.reasoning_effort)):
                 return part
@@ -285,9 +287,8 @@ class LitellmModel:
 
     async def refused(self, facts: "_Facts | None" = None) -> frozenset[str]:
         """Return the parts of requests that the settings or earlier refusals say its server refuses."""
-        spec = self._spec
         server = self._server(facts or await self._learn(await load()))
-        return (await self._capabilities.refused(server) | spec.refused_parts) - spec.accepted_parts
+        return (await self._capabilities.refused(server) | self._refused) - self._accepted
 
     def _server(self, facts: "_Facts") -> str:
         """Return an id for the address and the model, and for the settings that are part of requests."""

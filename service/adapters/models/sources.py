@@ -1,9 +1,9 @@
 """Where the pieces of a model's reply come from: the provider's stream itself, or litellm's reader of it."""
 
 import asyncio
-import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 import aiohttp
@@ -78,7 +78,7 @@ class ProviderSource:
         self._seconds = spec.first_token_timeout_seconds
         self._silence = Silence(self._content)
         self._failure: Exception | None = None
-        self._address = address_of(str(response.url))
+        self._url = response.url
         self._has_ended = False
         self._data = b""
         self._at = 0
@@ -96,61 +96,58 @@ class ProviderSource:
         elif self._has_ended:
             return None
         else:
-            self._data, self._at = await self._next(), 0
+            if not self._content.is_eof():  # else nothing is waited for
+                self._silence.begin(self._seconds)
+            try:
+                data = await self._content.readany()
+            except TimeoutError:
+                data = self._cut_off("fell silent")
+            except (aiohttp.ClientError, OSError):
+                data = self._cut_off("broke the connection off")
+            finally:
+                self._silence.end()
+            if not self.has_begun and begins_page(data):
+                raise answered_with_page(address_of(str(self._url)), 200)
+            self._data, self._at, self.has_begun, self._has_ended = data, 0, self.has_begun or bool(data), not data
         if self._reading is None:
-            piece = self._data if not self._at and len(self._data) <= PIECE_BYTES else self._cut()
-            self._at += len(piece)
             self._is_large = self._reader.held_bytes > LARGE
+            piece = self._data[self._at : self._at + PIECE_BYTES]
+            self._at += len(piece)
             self._reading = self._reader.feed(piece) if piece else self._reader.finish()
         texts = await asyncio.to_thread(self._take) if self._is_large else self._take()
-        if self._has_ended and self._reading is None:
-            return texts or None
-        self._seconds = min(self._spec.idle_timeout_seconds, LAST_SECONDS if self._reader.is_whole else math.inf)
-        return texts
+        self._seconds = self._spec.idle_timeout_seconds
+        if self._reader.is_whole:
+            self._seconds = min(self._seconds, LAST_SECONDS)
+        return None if self._has_ended and not texts and self._reading is None else texts
 
-    def _cut(self) -> bytes:
-        return self._data[self._at : self._at + PIECE_BYTES]
-
-    async def _next(self) -> bytes:
-        """Return bytes from the provider; none at the end."""
-        self._silence.begin(self._seconds)
-        try:
-            data = await self._content.readany()
-        except TimeoutError:
-            if not self._reader.is_whole:
-                raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
-            data = b""
-        except (aiohttp.ClientError, OSError):
-            if not self._reader.is_whole:
-                raise Unavailable(f"the provider of {self._spec.model} broke the connection off") from None
-            data = b""
-        finally:
-            self._silence.end()
-        if not data:
-            self._has_ended = True
-            return data
-        if not self.has_begun and begins_page(data):
-            raise answered_with_page(self._address, 200)
-        self.has_begun = True
-        return data
+    def _cut_off(self, how: str) -> bytes:
+        """Return nothing, as the end of a reply that is whole. Raise Unavailable for one that is not."""
+        if not self._reader.is_whole:
+            raise Unavailable(f"the provider of {self._spec.model} {how}") from None
+        return b""
 
     def _take(self) -> list[str]:
         """Return the next texts of what is being read: all, or those of one turn."""
-        assert self._reading is not None
+        reading, until = self._reading, 0.0
         texts: list[str] = []
-        until = time.perf_counter() + TURN_SECONDS
+        assert reading is not None
         try:
-            for count, text in enumerate(self._reading, 1):
-                if text:
-                    texts.append(text)
-                if not count % _LOOKS_EVERY and time.perf_counter() > until:
-                    return texts
+            texts.extend(islice(reading, _LOOKS_EVERY))
+            while len(texts) % _LOOKS_EVERY == 0 and texts:
+                now = time.perf_counter()
+                until = until or now + TURN_SECONDS
+                if now > until:
+                    return [text for text in texts if text]
+                before = len(texts)
+                texts.extend(islice(reading, _LOOKS_EVERY))
+                if len(texts) == before:
+                    break
         except (ServiceError, ContentRefused) as error:  # not before the texts that came with it
-            if not texts:
+            if not any(texts):
                 raise
-            self._failure = error
+            self._failure = error.with_traceback(None)
         self._reading = None
-        return texts
+        return texts if all(texts) else [text for text in texts if text]
 
     def tokens(self) -> Tokens | None:
         return self._reader.tokens()

@@ -18,7 +18,8 @@ of its usage, ids or reasoning is left out, and the reply goes on. Once the end 
 behind it ends the reply in a failure.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -147,14 +148,14 @@ class _Lines:
         self._ends_with_return = False
         self._is_between = False
         """Whether a line begins here."""
-
-    @property
-    def held_bytes(self) -> int:
-        return len(self._rest if self._document is None else self._document)
+        self.held_bytes = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        if self._is_between and data.startswith(b"data:") and data.endswith(b"\n\n") and data.count(b"\n") == 2:
-            return [data[5:].strip()]  # nearly always: one event, whole
+        if self._is_between and data.endswith(b"\n\n"):  # nearly always: one event, whole
+            if data.startswith(b"data:") and data.count(b"\n") == 2:
+                return [data[5:].strip()]
+            if data.startswith(b"event:") and data.count(b"\n") == 3 and (at := data.find(b"\ndata:")) > 0:
+                return [data[at + 6 :].strip()]
         if not self._has_begun:
             data = data.lstrip(b"\xef\xbb\xbf \t\r\n")
             if not data:
@@ -164,7 +165,8 @@ class _Lines:
                 self._document = bytearray()
         if self._document is not None:
             self._document += data
-            if len(self._document) > MAX_LINE_BYTES:
+            self.held_bytes = len(self._document)
+            if self.held_bytes > MAX_LINE_BYTES:
                 raise _broken("sent a document without end")
             return []
         if self._ends_with_return and data.startswith(b"\n"):
@@ -178,9 +180,10 @@ class _Lines:
             self._rest = bytearray()
         self._rest += rest
         self._is_between = not self._rest and not self._ends_with_return
-        if len(self._rest) > MAX_LINE_BYTES:
+        self.held_bytes = len(self._rest)
+        if self.held_bytes > MAX_LINE_BYTES:
             raise _broken("sent a line without end")
-        return [line[5:].strip() for line in lines if not line.strip() or line.startswith(b"data:")]
+        return [line[5:].strip() for line in lines if line.startswith(b"data:") or not line.strip()]
 
     def finish(self) -> list[bytes]:
         """Return the payloads that the end of the bytes completes."""
@@ -199,6 +202,10 @@ class _Payloads:
         self._bytes = 0
         """Size of the lines, with the room that each takes besides."""
         self._tried_bytes = 0
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._begun)
 
     def documents(self, payload: bytes) -> Iterator[dict[str, Any]]:
         """Yield the objects that a payload completes; ``b""`` ends an event.
@@ -253,6 +260,38 @@ def _documents_of(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
 
 def _objects_in(document: object) -> Iterator[dict[str, Any]]:
     return (each for each in (document if isinstance(document, list) else [document]) if isinstance(each, dict))
+
+
+class _Repeated:
+    """Reads payloads that differ in their text alone, as nearly all of a stream do, without decoding the rest again."""
+
+    def __init__(self) -> None:
+        self.head = self.tail = _NEVER
+        """What stands before and behind the letters of the text."""
+        self.start = self.end = 0
+        """Where the text is, with its quotes; its end from behind."""
+        self._left = _MAX_LEARNED
+
+    def learn(self, payload: bytes, name: bytes, read: Callable[[bytes], str]) -> None:
+        """Learn from a payload whose text, under a name, is all that it has; ``read`` returns that of such a one."""
+        if not self._left:
+            return
+        self._left -= 1
+        found = re.search(rb'"%s": ?"(?:[^"\\]|\\.)*+"' % name, payload, re.DOTALL)
+        if found is None:
+            return
+        start = payload.index(b'"', found.start() + len(name) + 3) + 1
+        head, tail = payload[:start], payload[found.end() - 1 :]
+        if read(head + _OTHER + tail) == _OTHER.decode():
+            self.head, self.tail = head, tail
+            self.start, self.end = len(head) - 1, 1 - len(tail)
+
+
+_NEVER = b"\0"
+_OTHER = b"another text"
+_MAX_LEARNED = 8
+"""Attempts for one stream: of some each payload has something else besides."""
+_text: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
 
 
 class _FunctionPiece(Struct, gc=False):
@@ -432,6 +471,7 @@ class ChatCompletionsReader:
     def __init__(self) -> None:
         self._lines = _Lines()
         self._payloads = _Payloads()
+        self._repeated = _Repeated()
         self._tool_calls = ToolCalls()
         self._finish_reason = ""
         self._refused = False
@@ -451,8 +491,21 @@ class ChatCompletionsReader:
         return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
+        repeated = self._repeated
         for payload in payloads:
-            if payload == b"[DONE]":
+            if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
+                try:
+                    text = _text.decode(payload[repeated.start : repeated.end])
+                except (msgspec.DecodeError, ValueError):
+                    text = ""
+                if text:
+                    yield text
+                    continue
+            elif not payload:
+                if self._payloads.has_begun:
+                    yield from self._read_otherwise(payload)
+                continue
+            elif payload == b"[DONE]":
                 self._done = True
                 continue
             try:
@@ -462,6 +515,8 @@ class ChatCompletionsReader:
                 continue
             text = self._only_text(chunk)
             if text:
+                self._has_come = True
+                repeated.learn(payload, b"content", self._text_of)
                 yield text
             elif chunk.choices or chunk.usage is not None or chunk.error:
                 yield from self._read(chunk)
@@ -479,6 +534,9 @@ class ChatCompletionsReader:
         except UnreadableError:
             if not self.is_whole:
                 raise _broken("sent a chunk that is not one") from None
+
+    def _text_of(self, payload: bytes) -> str:
+        return self._only_text(_chat_chunk.decode(payload))
 
     def _only_text(self, chunk: _ChatChunk) -> str:
         """Return the text of a chunk that has nothing else, as nearly all; else an empty text."""
@@ -684,12 +742,23 @@ def _message_usage_of(usage: dict[str, Any]) -> _MessageUsage | None:
     return _MessageUsage(*(count_of(usage.get(name)) for name in names)) if usage else None
 
 
+def _text_of_event(payload: bytes) -> str:
+    event = _message_event.decode(payload)
+    if event.type != "content_block_delta" or event.delta is UNSET or event.delta.type in _NO_TEXT:
+        return ""
+    return event.delta.text
+
+
+_NO_TEXT = ("input_json_delta", "thinking_delta", "signature_delta")
+
+
 class MessagesReader:
     """The stream of ``POST …/messages``."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
         self._payloads = _Payloads()
+        self._repeated = _Repeated()
         self._tool_calls = ToolCalls()
         self._stop_reason = ""
         self._stopped = False
@@ -705,8 +774,21 @@ class MessagesReader:
         return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
+        repeated = self._repeated
         for payload in payloads:
-            if payload == b"[DONE]":
+            if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
+                try:
+                    text = _text.decode(payload[repeated.start : repeated.end])
+                except (msgspec.DecodeError, ValueError):
+                    text = ""
+                if text:
+                    yield text
+                    continue
+            elif not payload:
+                if self._payloads.has_begun:
+                    yield from self._read_otherwise(payload)
+                continue
+            elif payload == b"[DONE]":
                 self._stopped = True
                 continue
             try:
@@ -717,7 +799,10 @@ class MessagesReader:
             if event.type == "message":
                 yield from self._read_otherwise(payload)
             else:
-                yield self._read(event)
+                text = self._read(event)
+                if text and event.type == "content_block_delta":
+                    repeated.learn(payload, b"text", _text_of_event)
+                yield text
 
     def _read_otherwise(self, payload: bytes) -> Iterator[str]:
         """Read a payload that is not in the documented form, or a whole reply."""

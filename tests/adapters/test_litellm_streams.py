@@ -209,3 +209,25 @@ async def test_memory_that_cannot_be_sent_back_ends_no_reply(memory):
     ending = reader.ending()
     assert ending.reason == "stop"
     assert ending.memory is None or (await packed(ending.memory, "own")).data
+
+
+@pytest.mark.parametrize("text", ["a", 'q"uote', "\\", "\n\u2028", "🌍", "", "data: x", '"},"finish_reason":null}]}'])
+def test_chunk_like_the_one_before_is_read_as_the_first(text):
+    chunks = [
+        {"model": "m", "choices": [{"index": 0, "delta": {"content": each}}]} for each in ("one", "two", text, "end")
+    ]
+    events = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": each}}
+        for each in ("one", "two", text, "end")
+    ]
+    for reader, documents in ((ChatCompletionsReader(), chunks), (MessagesReader(), events)):
+        read_texts = [each for one in documents for each in fed(reader, f"data: {json.dumps(one)}\n\n".encode())]
+        assert "".join(read_texts) == f"onetwo{text}end"
+
+
+def test_text_without_an_end_reason_ends_with_done():
+    chunks = [{"model": "m", "choices": [{"index": 0, "delta": {"content": each}}]} for each in ("", "one", "two")]
+    reader = ChatCompletionsReader()
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + "data: [DONE]\n\n"
+    assert fed(reader, body.encode()) == ["one", "two"]
+    assert reader.ending().reason == "stop"

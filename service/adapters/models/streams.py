@@ -272,21 +272,23 @@ class _Repeated:
         """Where the text is, with its quotes; its end from behind."""
         self._left = _MAX_LEARNED
 
-    def learn(self, payload: bytes, name: bytes, read: Callable[[bytes], str]) -> None:
-        """Learn from a payload whose text, under a name, is all that it has; ``read`` returns that of such a one."""
+    def learn(self, payload: bytes, text: re.Pattern[bytes], read: Callable[[bytes], str]) -> None:
+        """Learn from a payload that has nothing but a text. ``text``: finds it, with its quotes as a group; ``read``
+        returns that of such a payload.
+        """
         if not self._left:
             return
         self._left -= 1
-        found = re.search(rb'"%s": ?"(?:[^"\\]|\\.)*+"' % name, payload, re.DOTALL)
-        if found is None:
+        if (found := text.search(payload)) is None:
             return
-        start = payload.index(b'"', found.start() + len(name) + 3) + 1
-        head, tail = payload[:start], payload[found.end() - 1 :]
+        head, tail = payload[: found.start(1) + 1], payload[found.end(1) - 1 :]
         if read(head + _OTHER + tail) == _OTHER.decode():
             self.head, self.tail = head, tail
             self.start, self.end = len(head) - 1, 1 - len(tail)
 
 
+_CONTENT = re.compile(rb'"content": ?("(?:[^"\\]|\\.)*+")', re.DOTALL)
+_TEXT = re.compile(rb'"text": ?("(?:[^"\\]|\\.)*+")', re.DOTALL)
 _NEVER = b"\0"
 _OTHER = b"another text"
 _MAX_LEARNED = 8
@@ -516,7 +518,7 @@ class ChatCompletionsReader:
             text = self._only_text(chunk)
             if text:
                 self._has_come = True
-                repeated.learn(payload, b"content", self._text_of)
+                repeated.learn(payload, _CONTENT, self._text_of)
                 yield text
             elif chunk.choices or chunk.usage is not None or chunk.error:
                 yield from self._read(chunk)
@@ -801,7 +803,7 @@ class MessagesReader:
             else:
                 text = self._read(event)
                 if text and event.type == "content_block_delta":
-                    repeated.learn(payload, b"text", _text_of_event)
+                    repeated.learn(payload, _TEXT, _text_of_event)
                 yield text
 
     def _read_otherwise(self, payload: bytes) -> Iterator[str]:

@@ -54,7 +54,7 @@ async def provider(server, port):
 @pytest.fixture
 def service(tmp_path, port):
     """A service of its own for each: what is learned is learned for good."""
-    with kinds_service(tmp_path, port, MODELS__OWN__TEMPERATURE="0.2") as service:
+    with kinds_service(tmp_path, port, MODELS__OWN__TEMPERATURE="0.2", MODELS__OWN__REASONING_EFFORT="low") as service:
         yield service
 
 
@@ -109,6 +109,9 @@ REFUSALS = {
         if "temperature" in body
         else None
     ),
+    "reasoning_effort": lambda body: (
+        "Unrecognized request argument supplied: reasoning_effort" if "reasoning_effort" in body else None
+    ),
     "message_order": behind_tool,
     "parallel_calls": single,
     "call_ids": long_ids,
@@ -137,6 +140,16 @@ async def test_refusal_is_learned_once_for_jobs_and_answers(http, service, provi
     service.start()  # another process has it from the log
     assert (await run_job(http, service)).view["status"] == "completed"
     assert server.refused == 1
+
+
+async def test_changed_settings_are_tried_anew(http, service, provider, server):
+    server.refuses = REFUSALS["stream_options"]
+    assert (await run_job(http, service)).view["status"] == "completed"
+    service.stop()
+    service.environment["DOCSMITH_MODELS__OWN__TEMPERATURE"] = "0.3"
+    service.start()
+    assert (await run_job(http, service)).view["status"] == "completed"
+    assert server.refused == 2
 
 
 async def test_roles_that_must_alternate_alternate_from_the_first_request(http, service, provider, server):

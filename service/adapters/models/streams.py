@@ -267,7 +267,7 @@ class _Repeated:
 
     def __init__(self) -> None:
         self.head = self.tail = _NEVER
-        """What stands before and behind the letters of the text."""
+        """Bytes before and behind the letters of the text."""
         self.start = self.end = 0
         """Where the text is, with its quotes; its end from behind."""
         self._left = _MAX_LEARNED

@@ -17,11 +17,11 @@ from service.markup.inline import Place
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
-Form = Literal["link", "hugo", "liquid", "post", "based", "wiki", "include", "document", "label"]
+Form = Literal["link", "hugo", "liquid", "post", "based", "wiki", "include", "document", "label", "xref"]
 """``link``: a target of Markdown or HTML. ``hugo``: an argument of ``ref`` or ``relref``. ``liquid``: Jekyll's
 ``link``, a path from the root of the source. ``post``: its ``post_url``. ``based``: an address to which it adds the
 base of the site. ``wiki``: ``[[name]]``. ``include``: a file that is shown or imported. ``document``: a name of Sphinx,
-without a suffix. ``label``: a name that it gives to a place in a page.
+without a suffix. ``label``: a name that it gives to a place in a page. ``xref``: a page of Antora, with its module.
 """
 
 MAX_NAMES = 5_000
@@ -73,6 +73,14 @@ _INCLUDES_OUTSIDE_CODE = tuple(
 _SIGN = re.compile(r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s", re.MULTILINE)
 _DOCUMENT = re.compile(r"(?::doc:|\{doc\})`(?:[^`<>\n]{0,300}<)?([^`<>\n]{1,300})>?`")
 _LABEL = re.compile(r"(?::(?:numref|ref):|\{(?:numref|ref)\})`(?:[^`<>]{0,300}<)?([^`<>]{1,300})>?`")
+_XREF = re.compile(r"\bxref:([^\s\[\]{}]{1,300}\.adoc(?:#[^\s\[\]{}]{0,200})?)\[|<<([^\s<>,{}]{1,300}\.adoc)[#,>]")
+_ASCIIDOC_CODE = re.compile(r"^(-{4,}|\.{4,})[ \t]*\n(?:(?!\1[ \t]*$)[^\n]*\n){0,2000}", re.MULTILINE)
+_SHOWN = re.compile(r"[ \t]*[`~]{3,}[ \t]*\{(?!code|literalinclude|prompt|parsed-literal|sourcecode)")
+"""The first line of a block that is read as a part of the page."""
+_REST_SPAN = re.compile(r"``[^`\n]{1,500}(?:`[^`\n]{1,500}){0,20}``")
+_REST_CODE = re.compile(
+    r"^([ \t]*)(?!\.\.[ \t])[^\n]*::[ \t]*$|^([ \t]*)\.\.[ \t]+(?:code|code-block|sourcecode|prompt)::"
+)
 _REST_LINK = re.compile(
     r"`[^`<>\n]{0,500}(?:\n[^`<>\n]{0,500})?<(?![^<>\n]{0,500}_>)([^<>\s]{1,500})>`__?"
     r"|^[ \t]*\.\.[ \t]+_[^:\n`]{1,200}:[ \t]+(\S{1,500})$",
@@ -80,9 +88,12 @@ _REST_LINK = re.compile(
 )
 
 
+_ROLES: tuple[tuple[re.Pattern[str], Form], ...] = ((_DOCUMENT, "document"), (_LABEL, "label"))
+
+
 def may_name_pages(text: str, path: str) -> bool:
     """Return whether a text has the signs of such names, which is quick to see."""
-    return _SIGN.search(text) is not None or "doc" in text or "ref" in text or path.endswith(".rst")
+    return _SIGN.search(text) is not None or "doc" in text or "ref" in text or path.endswith((".rst", ".adoc"))
 
 
 def page_names(text: str, path: str, dialect: Dialect, page: Markdown | None) -> list[PageName]:
@@ -100,8 +111,12 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
         yield from _matches(pattern, text, "include")
     for pattern in _INCLUDES_OUTSIDE_CODE:
         yield from (each for each in _matches(pattern, text, "include") if not _is_in(each.start, code))
-    yield from _matches(_DOCUMENT, text, "document")
-    yield from _matches(_LABEL, text, "label")
+    shown = _shown(text, path, code)
+    for pattern, form in _ROLES:
+        yield from (name for name, start in _placed(pattern, text, form) if not _is_in(start, shown))
+    if path.endswith(".adoc"):
+        blocks = [match.span() for match in _ASCIIDOC_CODE.finditer(text)] if "xref:" in text or "<<" in text else []
+        yield from (each for each in _matches(_XREF, text, "xref") if not _is_in(each.start, blocks))
     yield from _matches(_REFRESH, prose, "link")
     if path.endswith(".rst"):
         yield from _matches(_REST_LINK, text, "link")
@@ -112,6 +127,29 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
         yield from _matches(_BASED, tags, "based")
         yield from _matches(_CONTENT, prose, "link")
         yield from (each for each in _matches(_WIKI, prose, "wiki") if each.target.casefold() not in _NOT_WIKI)
+
+
+def _shown(text: str, path: str, code: Sequence[Place]) -> Sequence[Place]:
+    """Return where a text is shown as it is written, so that roles in it are examples."""
+    if not path.endswith(".rst"):
+        return [place for place in code if _SHOWN.match(text, place[0]) is None]
+    places = [match.span() for match in _REST_SPAN.finditer(text)] if "``" in text else []
+    if "::" not in text:
+        return places
+    at, indent, begin = 0, -1, 0
+    for line in text.split("\n"):
+        own = len(line) - len(line.lstrip())
+        if indent >= 0 and line.strip() and own <= indent:
+            places.append((begin, at))
+            indent = -1
+        if indent < 0 and (line.endswith("::") or line.lstrip().startswith(".. ")):
+            opened = _REST_CODE.match(line)
+            if opened is not None:
+                indent, begin = own, at + len(line)
+        at += len(line) + 1
+    if indent >= 0:
+        places.append((begin, at))
+    return sorted(places)
 
 
 def _without_raw(text: str) -> str:
@@ -129,6 +167,13 @@ def _without_raw(text: str) -> str:
 def _is_in(start: int, places: Sequence[Place]) -> bool:
     number = bisect_left(places, (start + 1, 0)) - 1
     return number >= 0 and start < places[number][1]
+
+
+def _placed(pattern: re.Pattern[str], text: str, form: Form) -> Iterator[tuple[PageName, int]]:
+    """Yield the names, each with the place where its role begins."""
+    for match in pattern.finditer(text):
+        group = match.lastindex or 1
+        yield PageName(match[group], match.start(group), form), match.start()
 
 
 def _matches(pattern: re.Pattern[str], text: str, form: Form) -> Iterator[PageName]:

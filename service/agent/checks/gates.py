@@ -32,6 +32,7 @@ from service.agent.checks.rules import (
     NAVIGATION_INVALID,
     NAVIGATION_PAGE_MISSING,
     PATH_REFUSED,
+    REFERENCE_UNKNOWN,
     RULES,
     SECRET,
     SHRUNK,
@@ -92,6 +93,9 @@ async def check(
         hint = f"; it could be {link.suggestions[0].strip(chr(40) + chr(41))}" if link.suggestions else ""
         fault = "is left" if link.is_for_people else "is broken"
         found.append(rule.problem(link.path, f"{shown} {fault}: {link.reason}{hint}", link.line))
+    for unsure in await links.new_unknown():
+        message = f"It is not known what {unsure.target[:200]} leads to: {unsure.reason}. Look it up."
+        found.append(REFERENCE_UNKNOWN.problem(unsure.path, message, unsure.line))
     for gate in (code_gate.check, addresses.check, images.check, unlisted.check):
         found += await gate(links, changed)
     found += await unreachable.check(links, changed, asked)

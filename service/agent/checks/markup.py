@@ -28,6 +28,8 @@ MAX_AROUND = 64
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"'`\])}]{1,2000}+")
 _WEB = re.compile(r"https?://[^\s/]")
 _AUTOLINK = re.compile(r"<(https?://[^\s<>]{1,2000}+)>")
+_WITH_COLON = frozenset(("document", "label", "xref"))
+"""Forms in which what stands before a colon is another site, or a part of this one, and no scheme."""
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
 
@@ -79,7 +81,7 @@ def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLi
     named += [
         (one.start, one.target, False, one.form)
         for one in others
-        if one.start not in known and _EXTERNAL.match(one.target) is None
+        if one.start not in known and (one.form in _WITH_COLON or _EXTERNAL.match(one.target) is None)
     ]
     named.sort()
     links: list[PageLink] = []

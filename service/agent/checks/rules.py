@@ -51,6 +51,10 @@ NAME_LEFT = Rule(
     "links", "name_left", "warning",
     "A file that a job may not write, or a program, still names a page that has moved or is gone.",
 )  # fmt: skip
+REFERENCE_UNKNOWN = Rule(
+    "links", "reference_unknown", "warning",
+    "A new role, import or include names nothing that the repository has; it may be elsewhere.",
+)  # fmt: skip
 EXTERNAL_LINK_BROKEN = Rule(
     "links", "external_link_broken", "warning", "A link to another site does not work; checked on request only."
 )
@@ -65,7 +69,7 @@ TOO_LARGE = Rule("size", "too_large", "warning", "More files or lines are change
 RULES = (
     SECRET, PATH_REFUSED, CONFLICT_MARKER, NEW_CODE, ADDRESS_TAKEN, FRONT_MATTER_INVALID, FRONT_MATTER_REMOVED,
     CODE_FENCE_UNCLOSED, TAG_UNBALANCED, IMPORT_REMOVED, NAVIGATION_INVALID, NAVIGATION_PAGE_MISSING, LINK_BROKEN,
-    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNREACHABLE, PAGE_UNLISTED, NAME_LEFT, EXTERNAL_LINK_BROKEN, UNSOURCED, SHRUNK,
-    TOO_LARGE,
+    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNREACHABLE, PAGE_UNLISTED, NAME_LEFT, REFERENCE_UNKNOWN, EXTERNAL_LINK_BROKEN,
+    UNSOURCED, SHRUNK, TOO_LARGE,
 )  # fmt: skip
 """The most serious first."""

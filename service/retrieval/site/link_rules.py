@@ -54,6 +54,10 @@ class LinkRules(Struct, frozen=True, omit_defaults=True):
     """Names that pages give to places in them, which links of others may have instead of addresses: in lower case, with
     the page.
     """
+    has_roles: bool = False
+    """Whether roles name documents and labels, and includes count from the file, as Sphinx reads them."""
+    labels_elsewhere: str = ""
+    """Why a label that no page gives may be there; empty where it is not."""
     list_file: str = ""
     """A list of pages in which nothing but blanks is percent-encoded; it names no page with ``#``, ``?`` or ``%``."""
     served: tuple[str, ...] = ()

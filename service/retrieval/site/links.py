@@ -26,6 +26,10 @@ _PROGRAM_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".vue", ".json")
 _INDEX_TAIL = re.compile(r"(?:^|/)(?:index|_index|readme)$", re.IGNORECASE)
 
 
+_OTHER_SITES = "another site may have it"
+_LABELS_OF_ALL = frozenset(("genindex", "modindex", "py-modindex", "search"))
+
+
 class LinkAnswer(Struct, frozen=True, gc=False):
     state: Literal["sound", "broken", "unknown"]
     page: str | None = None
@@ -97,14 +101,23 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
             return _named_in_hugo(from_path, target, site, layout)
         case "label":
             found = labelled(target, site)
+            if found is None and site.rules.has_roles:
+                return _without_label(target, site)
         case "include":
+            target = target.partition("?")[0]
             found = next((path for path in _including(from_path, target, layout) if path in site.files), None)
+            if found is None:
+                return _without_file(from_path, target, site)
+        case "xref":
+            return _named_in_antora(from_path, target, site)
         case "liquid":
             found = next((path for folder in _sources(site) if (path := _below(folder, target)) in site.files), None)
         case "document":
             folder = dirname(from_path)[len(site.root) :] if not target.startswith("/") else ""
             stem = f"{site.root}{normpath(f'/./{folder}/{target}')}".lstrip("/")  # the root is as far up as it goes
             found = next((path for suffix in ("", *PAGE_SUFFIXES) if (path := stem + suffix) in site.pages), None)
+            if found is None and site.rules.has_roles:
+                return _without_document(stem, target, site)
         case "post":
             wanted = target.strip("/")
             found = next(
@@ -119,6 +132,59 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
             "broken", reason=f"there is no {target}" if form == "liquid" else f"no post is named {target}"
         )
     return LinkAnswer("unknown", reason="what the site makes of such a name is not known")
+
+
+def _without_document(stem: str, target: str, site: Site) -> LinkAnswer:
+    if ":" in target:
+        return LinkAnswer("unknown", reason=_OTHER_SITES)
+    if not site.rules.has_all_files:
+        return LinkAnswer("unknown", reason="an extension may make the document")
+    there = next((path for suffix in PAGE_SUFFIXES if (path := stem + suffix) in site.files), None)
+    if there is not None:
+        return LinkAnswer("unknown", reason=f"{there} is not among the pages that readers find")
+    return LinkAnswer("broken", reason=f"there is no document {target}")
+
+
+def _without_label(target: str, site: Site) -> LinkAnswer:
+    name = " ".join(target.lower().split())
+    if name in _LABELS_OF_ALL:
+        return SOUND
+    if ":" in name and site.rules.labels_elsewhere != "":
+        return LinkAnswer("unknown", reason=_OTHER_SITES)
+    if site.rules.labels_elsewhere:
+        return LinkAnswer("unknown", reason=site.rules.labels_elsewhere)
+    return LinkAnswer("broken", reason=f"no page gives the label {target}")
+
+
+def _without_file(from_path: str, target: str, site: Site) -> LinkAnswer:
+    """Return the answer for an include or import of a file that is not there: broken where its place is certain."""
+    if target.startswith("<"):
+        return SOUND  # a part of docutils
+    at = normpath(f"{dirname(from_path)}/{target}") if not target.startswith("@site/") else target
+    is_placed = target.startswith(("./", "../", "@site/")) or (site.rules.has_roles and not target.startswith("/"))
+    if not is_placed or at.startswith("..") or not _names_file(target) or not site.rules.has_all_files:
+        return LinkAnswer("unknown", reason="the repository does not have the file")
+    made = reason_below(at, site.rules.made_files)
+    return LinkAnswer("unknown", reason=made) if made else LinkAnswer("broken", reason=f"there is no file {target}")
+
+
+def _named_in_antora(from_path: str, target: str, site: Site) -> LinkAnswer:
+    """Return the page that ``xref`` means: below the pages of its own module, or of another of the same component
+    (docs.antora.org/antora/latest/page/resource-id-coordinates).
+    """
+    above, found, rest = from_path.rpartition("/modules/") if "/modules/" in from_path else ("", "", "")
+    if not found and from_path.startswith("modules/"):
+        rest = from_path.removeprefix("modules/")
+    module = rest.partition("/")[0]
+    if not module or "@" in target or target.count(":") > 1:
+        return LinkAnswer("unknown", reason="another component may have the page")
+    named, colon, page = target.rpartition(":")
+    beside = dirname(rest.partition("/pages/")[2]) if page.startswith("./") else ""
+    folder = f"{above}{found or 'modules/'}{named if colon else module}/pages"
+    path = normpath(f"{folder}/{beside}/{page}").lstrip("/")
+    if path in site.files:
+        return LinkAnswer("sound", path)
+    return LinkAnswer("broken", reason=f"there is no page {target}")
 
 
 def _sources(site: Site) -> tuple[str, ...]:

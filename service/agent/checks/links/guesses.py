@@ -305,6 +305,9 @@ def _spelled(suspect: SuspectLink, page: str, now: SiteView, *, prefers_file: bo
                 options = [lead + near, *inside_of] if now.leads_to(path, lead + near, "include").page else inside_of
             if not is_page(target):
                 options = [without_suffix(each) for each in options]
+        case "xref":
+            module, _, inside = page.rpartition("modules/")[2].partition("/pages/")
+            options = [inside, f"{module}:{inside}"]
         case _:
             assert_never(link.form)
     return next((each for each in options if now.leads_to(path, each, link.form).page == page), None)

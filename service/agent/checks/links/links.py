@@ -53,10 +53,13 @@ NOT_FOLLOWED = "a symbolic link or a submodule is on the way to it, which is not
 MAX_MOVED_COMPARED = 200
 MAX_NAVIGATION_FILES = 100
 MAX_NAMED_IN_VAIN = 5_000
-_LINKING = (*MARKDOWN_SUFFIXES, ".rst")
+_LINKING = (*MARKDOWN_SUFFIXES, ".rst", ".adoc")
 """Pages whose links are looked at."""
 _DOTS = frozenset(("..", "./", "(.)", '"."'))
 """Parts of links to the page of a folder that do not name it."""
+_MODULE = re.compile(r"/[^/.]+$|\.(?:[cm]?[jt]sx?|vue|svelte|astro|json|css)$")
+_UNNAMED = frozenset(("link", "based", "wiki"))
+"""Forms that lead to much that no page has; of the others, a new one that is not known is named."""
 MAX_UNKNOWN = 2_000
 """Links of which it is not known where they lead."""
 
@@ -136,6 +139,22 @@ class Links:
         elsewhere = await self._elsewhere(changes, before, now, moved)
         elsewhere += await self._parents(before, now, moved)
         return _ordered([*broken, *(link for link in elsewhere if (link.path, link.line, link.found) not in known)])
+
+    async def new_unknown(self) -> list[UnknownLink]:
+        """Return the names that the job wrote into pages (in roles, imports, includes and others), of which it is not
+        known what they mean.
+        """
+        if not self._workspace.changes:
+            return []
+        before, now = await self._view(base=True), await self._view()
+        came_from = {to: path for path, to in (await self.moved()).items()}
+        found: list[UnknownLink] = []
+        for path, text in (await self._workspace.effective_changes()).items():
+            if text is not None and path.lower().endswith(_LINKING):
+                old_path = path if self._workspace.in_base(path) else came_from.get(path, path)
+                old = await self._workspace.base_text(old_path) or ""
+                found += await asyncio.to_thread(_named_newly, _ChangedPage(path, text, old_path, old), before, now)
+        return found[:MAX_UNKNOWN]
 
     async def _elsewhere(
         self, changes: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str]
@@ -425,6 +444,23 @@ def _suspects(texts: Mapping[str, str], now: SiteView) -> tuple[list[SuspectLink
             elif answer.state == "unknown":
                 unknown.append(UnknownLink(path, link.line, link.target, answer.reason))
     return found, unknown
+
+
+def _is_module(target: str) -> bool:
+    """Return whether an import is of a program: a new one is a problem of its own (``code_gate``)."""
+    return target.startswith((".", "@", "~", "/")) and _MODULE.search(target) is not None
+
+
+def _named_newly(changed: _ChangedPage, before: SiteView, now: SiteView) -> list[UnknownLink]:
+    had = {_written(link) for link in links_of(changed.old_text, changed.old_path, before.layout.dialect)}
+    found: list[UnknownLink] = []
+    for link in links_of(changed.text, changed.path, now.layout.dialect):
+        if link.form in _UNNAMED or _written(link) in had or (link.form == "include" and _is_module(link.target)):
+            continue
+        answer = now.leads_to(changed.path, without_query(link.target.partition("#")[0]), link.form)
+        if answer.state == "unknown":
+            found.append(UnknownLink(changed.path, link.line, link.target, answer.reason))
+    return found
 
 
 def _kept(old: Sequence[PageLink], new: Sequence[PageLink]) -> Collection[int]:

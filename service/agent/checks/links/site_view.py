@@ -172,6 +172,8 @@ def changed_view(
 def anchors_of_page(path: str, text: str, layout: Layout) -> Anchors:
     if path in layout.descriptions:
         return Anchors(NO_ANCHORS.names, NO_ANCHORS.loosely, "which anchors the build gives to operations is not known")
+    if path.lower().endswith(".adoc"):
+        return Anchors(NO_ANCHORS.names, NO_ANCHORS.loosely, "the anchors of AsciiDoc are not read")
     page = parsed(text, path, layout.dialect)
     if isinstance(page, Skipped):
         return NO_ANCHORS

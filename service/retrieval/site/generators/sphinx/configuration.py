@@ -10,7 +10,7 @@ else ``html``.
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from posixpath import dirname
+from posixpath import dirname, normpath
 
 from msgspec import structs
 
@@ -32,6 +32,14 @@ _GENERATES = re.compile(
     r"autosummary|autoapi|apidoc|gallery|breathe|exhale|multiproject|jupyter_sphinx|nbsphinx_link|extra-files"
 )
 """Extensions whose pages are made by the build."""
+_MORE_LABELS = (
+    ("intersphinx", "another site may have the label"),
+    ("autosectionlabel", "headings are labels, too"),
+    ("autodoc", "a docstring may have the label"),
+    ("bibtex", "an extension makes labels"),
+    *((name, "the build makes pages, which may have the label") for name in ("autosummary", "autoapi", "gallery")),
+)
+"""Extensions by whose means a label may be known that no page gives."""
 _BUILDER = re.compile(r"(?:-[bM][ \t\"',]{0,5}|\bmake[ \t][^\n]{0,100}?)(dirhtml|html)\b")
 _COMMANDS = ("tox.ini", "noxfile.py", "pyproject.toml", "Makefile", "justfile", "Justfile")
 _READ_THE_DOCS = (".readthedocs.yaml", ".readthedocs.yml", "readthedocs.yml")
@@ -66,10 +74,21 @@ def sphinx(config: str, files: frozenset[str], read: Read, docs_folder: str) -> 
     if suffixes:
         pages = frozenset(name for name in pages if name.endswith((*suffixes, *MARKDOWN_SUFFIXES)))
     facts, labels = _facts(settings, root, pages, read)
-    links = structs.replace(layout.links, labels=labels)
+    links = structs.replace(layout.links, labels=labels, has_roles=True, labels_elsewhere=_others(settings, pages))
     listed = {one.path: NavEntry(at, one.title) for at, one in enumerate(external) if one.path in pages}
     order = listed or _order(index, root, pages, read)
     return structs.replace(layout, entries=order, sphinx=facts, links=links)
+
+
+def _others(settings: Mapping[str, object], pages: frozenset[str]) -> str:
+    """Return why a label that no page gives may be there; empty where it cannot."""
+    extensions = " ".join(_strings(settings.get("extensions")))
+    for name, reason in _MORE_LABELS:
+        if name in extensions:
+            return reason
+    if len(pages) > MAX_TOCTREE or any(page.endswith(".ipynb") for page in pages):
+        return "a page that is not read may have the label"
+    return ""
 
 
 def _external(settings: Mapping[str, object], root: str, files: frozenset[str], read: Read) -> Sequence[Listed]:
@@ -117,8 +136,17 @@ def _facts(
         text = read_text(read, page)[:MAX_SCRIPT]
         titles |= titles_of(page, page[len(root) :].lstrip("/"), text)
         labels |= dict.fromkeys(labels_of(page, text), page)
+        for target in _PART.findall(text)[:MAX_PARTS] if "include" in text else ():
+            part = _part(page, target[0] or target[1], root)
+            labels |= {label: page for label in labels_of(part, read_text(read, part)[:MAX_SCRIPT]) if part}
     role, added = str(settings.get("default_role") or ""), "\n\n".join(one for one in appended if isinstance(one, str))
     return SphinxFacts(role, captions, added, words, titles), labels
+
+
+def _part(page: str, target: str, root: str) -> str:
+    """Return the path of a file that a page includes; empty for one outside of the repository."""
+    found = normpath(join_path(root if target.startswith("/") else dirname(page), target.lstrip("/")))
+    return "" if found.startswith("..") else found
 
 
 def titles_of(path: str, name: str, text: str) -> dict[str, str]:
@@ -139,6 +167,8 @@ def titles_of(path: str, name: str, text: str) -> dict[str, str]:
 
 def labels_of(path: str, text: str) -> Iterator[str]:
     """Yield the names that a page gives to places in it, in lower case."""
+    for named in _NAMED.findall(text):
+        yield " ".join(next(filter(None, named)).lower().split())
     for own, quoted, myst in (_MYST_LABELS if is_markdown(path) else _LABELS).findall(text):
         yield " ".join((own or quoted or myst).lower().split())
 
@@ -157,6 +187,16 @@ _MYST_LABEL = re.compile(
 )
 _LABELS = re.compile(r"^[ \t]*\.\. _(?:([^`\n:]{1,200})|`([^`\n]{1,200})`)()?:[ \t]*$", re.MULTILINE)
 _MYST_LABELS = re.compile(r"^[ \t>]*()()\(([^()\n]{1,200})\)=[ \t]*$", re.MULTILINE)
+_NAMED = re.compile(
+    r"^[ \t]*:name:[ \t]+(\S[^\n]{0,200})$|^[ \t]*name:[ \t]+(\S[^\n]{0,200})$|\{#([\w-]{1,200})[ }]"
+    r"|(?<![\w`:_])_`([^`\n]{1,200})`(?![`_])",
+    re.MULTILINE,
+)
+"""Labels of figures, tables and blocks, of attributes, and of targets in a sentence."""
+_PART = re.compile(
+    r"^[ \t]*\.\.[ \t]+include::[ \t]+([^\s<]\S{0,500})|^[ \t]*[`~:]{3,}\{include\}[ \t]+(\S{1,500})", re.MULTILINE
+)
+MAX_PARTS = 20
 _LABEL_NAME = re.compile(r"^\.\. _(?:([^`\n:]+)|`([^`\n]+)`):|^\(([^()\n]+)\)=", re.MULTILINE)
 
 

@@ -233,3 +233,17 @@ async def test_navigation_of_each_language_makes_no_older_version(indexed):
     )
     found = await indexed.index.search(DOMAIN, "Wo werden Schlüssel angezeigt?", explain=True)
     assert [(one.path, one.explanation.place) for one in found.sections[:1]] == [("docs/de/docs/keys.md", 1.0)]
+
+
+async def test_word_that_only_a_translation_has_finds_nothing_for_a_prompt(indexed):
+    """The page is shown in the reader's language, in which it does not match; that ended the answer."""
+    await indexed.fill(
+        {
+            "docs/en/mkdocs.yml": "site_name: x",
+            "docs/de/mkdocs.yml": "site_name: x",
+            "docs/en/docs/index.md": "# Ships\n\nA ship leaves the harbour in the morning.\n",
+            "docs/de/docs/index.md": "# Schiffe\n\nEin Schiff verlässt den Hafen am Morgen. Hier steht origami.\n",
+        }
+    )
+    material = await indexed.index.find_material(DOMAIN, MaterialRequest(("fold an origami crane",), 2_000))
+    assert not [section for section in material.sections if section.language == "de"]

@@ -44,7 +44,7 @@ _HISTORY = re.compile(
 _ASKS_HISTORY = re.compile(
     r"\b(?:change ?log|release|released|version|versions|changed|changes|new in|since when|deprecat\w*|upgrad\w*"
     r"|migrat\w*|breaking|v?\d+\.\d+|since (?:which|what)|seit wann|depuis quand|desde cuándo)\b"
-    r"|\b(?:when|which|what)\b.{1,80}\b(?:added|introduced|removed|dropped|renamed|appear(?:ed)?)\b",
+    r"|\bwhen (?:was|were|did)\b.{1,80}\b(?:added|introduced|removed|dropped|renamed|appear)\b",
     re.IGNORECASE,
 )
 _POST = re.compile(r"(?:^|/)(?:_?posts?|blogs?|news|announcements?)/", re.IGNORECASE)

@@ -56,10 +56,10 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     terms = _terms(index, request, reader, scores)
     named = _named(index, request, [one.text for one in asked], reader, scores)
     words = index.query_words(asked[0].text, rankings[0] if rankings else None, reader) if asked else ()
+    scores = {page: scores[page] for page in _shown(index, reader, scores, first) if page in scores}
     title = index.start_title(request.filter.groups)
     if not scores:
         return Material(index.commit, (), index.instructions, 0.0, reader.language, words, site_title=title)
-    scores = {page: scores[page] for page in _shown(index, reader, scores, first) if page in scores}
     own = [index.section_scores(ranking, list(scores), reader) for ranking in rankings]
     pieces = _pieces(index, request, own, scores, {**dict.fromkeys(exact, EXACT), **terms}, first)
     is_sure = bool(exact or terms or named or expected) or first is not None

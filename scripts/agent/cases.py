@@ -107,7 +107,7 @@ CASES = (
         "rename a page",
         "mintlify",
         "Rename page advanced-support.mdx to premium-support.mdx",
-        only=("premium-support.mdx", "advanced-support.mdx", "docs.json"),
+        only=("premium-support.mdx", "advanced-support.mdx", "docs.json", "redirects.json"),
         has={"premium-support.mdx": ("Support tiers",)},
         gone=("advanced-support.mdx",),
         lines=400,

@@ -57,6 +57,12 @@ BROKEN: Call = ("check_links", {"changed": True})
 ALL_BROKEN: Call = ("check_links", {})
 
 
+def redirect(old: str, new: str) -> Call:
+    """Add a redirect to the first place of Mintlify's list."""
+    entry = f'    {{\n      "source": "{old}",\n      "destination": "{new}"\n    }},\n'
+    return insert("redirects.json", entry, 1)
+
+
 def simple(query: str, path: str, old: str, new: str, *facts: str) -> Play:
     """Find, read, replace once."""
     return Play(((search(query),), (read(path),), (replace(path, old, new),)), facts)
@@ -158,7 +164,8 @@ PLAYS: Mapping[str, Play] = {
     "rename a page": Play(
         (
             (search("advanced-support"), read("advanced-support.mdx", 1, 12)),
-            (move("advanced-support.mdx", "premium-support.mdx"), BROKEN),
+            (move("advanced-support.mdx", "premium-support.mdx"), BROKEN, read("redirects.json", 1, 6)),
+            (redirect("/advanced-support", "/premium-support"),),
         )
     ),
     "rename a page that others link to": Play(
@@ -294,14 +301,7 @@ PLAYS: Mapping[str, Play] = {
                 replace("editor/index.mdx", "/editor/keyboard-shortcuts", "/help-center/keyboard-shortcuts"),
                 read("redirects.json", 1, 6),
             ),
-            (
-                insert(
-                    "redirects.json",
-                    '    {\n      "source": "/editor/keyboard-shortcuts",\n'
-                    '      "destination": "/help-center/keyboard-shortcuts"\n    },\n',
-                    1,
-                ),
-            ),
+            (redirect("/editor/keyboard-shortcuts", "/help-center/keyboard-shortcuts"),),
             (BROKEN,),
         )
     ),

@@ -111,3 +111,10 @@ async def test_page_that_loses_its_last_link_is_an_error(others, changes, pages)
 )  # fmt: skip
 async def test_lists_that_others_make_and_pages_that_went_are_no_problem(files, changes):
     assert await lost(files, changes) == []
+
+
+@pytest.mark.parametrize("link", ["", "See [below](#more).\n", "See [unlisted](/loose) and [below](#more).\n"])
+async def test_moved_page_that_links_to_itself_and_others_loses_nothing(link):
+    page = f"# Part\n\n{link}\n## More\n\nText.\n"
+    files = {**PICTURES, "part.mdx": page, "loose.mdx": "# Loose\n"}
+    assert await lost(files, {"part.mdx": None, "piece.mdx": page}) == []

@@ -89,8 +89,8 @@ def _unlinked(changed: Sequence[Changed], before: SiteView, now: SiteView, moved
     there, found = now.site.pages, dict[str, None]()
     came_from = {to: path for path, to in moved.items()}
     for file in changed:
-        if not is_page(file.path) or file.before is None:
-            continue
+        if not is_page(file.path) or file.before is None or file.path in moved:
+            continue  # a moved page is looked at under its new name
         old_path = came_from.get(file.path, file.path)
         led = {moved.get(page, page) for page in targets(old_path, file.before, before)}
         leads = targets(file.path, file.after, now) if file.after is not None else set[str]()

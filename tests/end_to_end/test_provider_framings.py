@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from dulwich.repo import Repo
 
 from tests.end_to_end.provider_kinds import (
     ASK,
@@ -33,6 +34,8 @@ def port():
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, port):
     with kinds_service(tmp_path_factory.mktemp("framings"), port) as service:
+        (service.data.parent / "docs" / "windows.md").write_bytes(b"# Windows\r\n\r\nIt runs.\r\n")
+        service.run("index", service.domain)
         yield service
 
 
@@ -171,3 +174,16 @@ async def test_tokens_by_other_names_are_counted(http, service, provider):
     provider.will(ODD_TEXTS["usage by other names"], finishing())
     done = await run_job(http, service)
     assert done.view["usage"]["inputTokens"] == 24
+
+
+async def test_written_file_keeps_its_line_ends(http, service, provider):
+    """A model writes LF whatever the file has (Gitlawb/zero#376)."""
+    text = "# Windows\n\nIt runs there.\n"
+    provider.will(calling(piece(0, "write", json.dumps({"path": "windows.md", "text": text}))), finishing())
+    done = await run_job(http, service)
+    assert done.view["status"] == "completed"
+    with Repo(str(service.data / done.view["source"]["repository"])) as repository:
+        tree = repository[repository[f"refs/heads/{done.view['branch']}".encode()].tree]
+        _, blob = tree.lookup_path(repository.__getitem__, b"windows.md")
+        shown = repository[blob].data.decode()
+    assert shown == text.replace("\n", "\r\n")

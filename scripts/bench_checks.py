@@ -1,6 +1,6 @@
 """Sentences held against passages: how many planted slips are found, and how many true sentences are marked.
 
-    scripts/bench checks --corpora FOLDER [--set FILE] [--orders N] [--show] [--json]
+    scripts/bench checks --corpora FOLDER [--set FILE] [--orders N] [--prose] [--show] [--json]
 
 FOLDER as for ``bench_search``, unpacked or packed. The set (``answers/checked_answers.txt``, or FILE of the same form)
 has answers that were written from pages of the corpora, and slips: each is put into its answer alone. The passages of
@@ -26,9 +26,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripts.bench_search import at_least, at_most
 from scripts.bench_table import report
-from service.assistant.sentence_checks.checker import SentenceChecker
-from service.assistant.sentence_checks.passages import GivenPassage
 from service.domain.threads.checks import SentenceCheck
+from service.sentences.checker import SentenceChecker
+from service.sentences.passages import GivenPassage
+from service.sentences.statements import unsourced_statements
+from service.sentences.units import Unit, UnitReader
 
 SET = Path(__file__).parent / "answers" / "checked_answers.txt"
 FOUND, MARKED = 90.0, 3.0
@@ -37,6 +39,7 @@ HELD_OUT = "held out:"
 OTHER = 50
 """The number of the first passage that no answer cites."""
 PIECE_CHARACTERS = 6_000
+_BLOCK = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<text>.+)")
 _PAGE = re.compile(r"(?P<path>\S+)(?: (?P<first>\d+)-(?P<last>\d+))?")
 
@@ -171,6 +174,43 @@ def measured(answers: list[Answer], corpora: Path, orders: int = 0) -> dict[str,
     }
 
 
+def measured_as_prose(answers: list[Answer], corpora: Path) -> dict[str, Any]:
+    """Count the same where the answers, without their citations, are new pages, and the passages what was read for
+    them. Slips in blocks of code are left out: they are none of prose.
+    """
+    statements, marked, slips, missed = 0, [], 0, []
+    for answer in answers:
+        sources = [f"{one.heading}\n\n{one.text}" for one in passages_of(answer, corpora)]
+        true = _stated(answer.text, sources, answer)
+        statements += sum(one.kind != "code" for one in _units(_uncited(answer.text)))
+        marked += [(answer.name, *one) for one in true]
+        blocks = [match.span() for match in _BLOCK.finditer(answer.text)]
+        for slip in answer.slips:
+            at = answer.text.index(slip.right)
+            if any(start <= at < end for start, end in blocks):
+                continue
+            slips += 1
+            if not set(_stated(answer.text.replace(slip.right, slip.wrong, 1), sources, answer)) - set(true):
+                missed.append((answer.name, slip.kind, slip.right.strip(), slip.wrong.strip()))
+    return {"sentences": statements, "unknown": 0, "differ": 0, "marked": marked, "slips": slips, "missed": missed}
+
+
+def _uncited(text: str) -> str:
+    return re.sub(r" ?\[\d\](?!\()", "", text)
+
+
+def _units(text: str) -> list[Unit]:
+    reader = UnitReader()
+    return [*reader.feed(text), *reader.finish()]
+
+
+def _stated(text: str, sources: list[str], answer: Answer) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the beginning of each statement without a source, and what it lacks."""
+    bare = _uncited(text)
+    found = unsourced_statements(bare, "", sources, [answer.question])
+    return [(bare[one.start :][:60], (*one.missing, *one.names)) for one in found]
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description="Hold answers with known slips against their passages.")
     arguments.add_argument("--corpora", type=Path, default=os.environ.get("DOCSMITH_CORPORA"), help="folder of corpora")
@@ -178,6 +218,7 @@ def main() -> None:
     arguments.add_argument(
         "--orders", type=int, default=20, help="random orders of the passages (default: %(default)s)"
     )
+    arguments.add_argument("--prose", action="store_true", help="measure the answers as new pages of a pull request")
     arguments.add_argument("--show", action="store_true", help="also print each slip missed and sentence marked")
     arguments.add_argument("--json", action="store_true", help="one JSON document on standard output")
     given = arguments.parse_args()
@@ -192,7 +233,10 @@ def main() -> None:
             {"looked at": built[::2], "held back": built[1::2]} if not held else {"built with": built, "held out": held}
         )
         halves["all"] = answers
-        found = {name: measured(half, corpora, given.orders) for name, half in halves.items()}
+        found = {
+            name: measured_as_prose(half, corpora) if given.prose else measured(half, corpora, given.orders)
+            for name, half in halves.items()
+        }
     rows: list[dict[str, Any]] = []
     goals: list[dict[str, Any]] = []
     for name, one in found.items():

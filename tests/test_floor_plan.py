@@ -26,8 +26,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.queries": {*LOW, *LOG, "service.projections", "service.views"},
     "service.commands": {*LOW, *LOG, "service.queries", "service.views"},
     "service.retrieval": {*LOW, "service.markup", "service.ports"},
-    "service.agent": {*LOW, "service.retrieval", "service.markup", "service.ports"},
-    "service.assistant": {*LOW, "service.retrieval", "service.markup", "service.ports"},
+    "service.sentences": {"service.domain", "service.markup"},
+    "service.agent": {*LOW, "service.retrieval", "service.sentences", "service.markup", "service.ports"},
+    "service.assistant": {*LOW, "service.retrieval", "service.sentences", "service.markup", "service.ports"},
     "service.adapters": {*LOW, "service.markup", "service.ports"},
     "service.adapters.postgres": {*LOW, "service.ports", "eventstore"},
     "service.workers": {

@@ -15,7 +15,7 @@ from service.main.job_changes import JobChanges
 from service.main.parts import Parts
 from service.main.process.listening import socket_of
 from service.queries.jobs.job_steps import steps_of_pull_request
-from service.queries.jobs.jobs import errors_of_pull_request
+from service.queries.jobs.jobs import found_in_pull_request
 from service.queries.projects import organization_of
 from service.queries.readers.gaps import GapReader
 from service.runtime.settings.settings import Settings
@@ -142,7 +142,7 @@ def build_app(
     app[hosted.PAGE_TURNS] = hosted.PageTurns(parts.metrics.count_bound, partial(organization_of, runtime.views))
     app[FULL_SEATS], app[LISTS] = full_seats(parts.metrics.count_bound), KeptLists()
     app[LIVE_SEATS], app[TRIALS] = live_seats(parts.metrics.count_bound), trials(parts.metrics.count_bound)
-    app[pull_requests.PULL_REQUEST_ERRORS] = lambda project_id, number: errors_of_pull_request(
+    app[pull_requests.PULL_REQUEST_CHECKS] = lambda project_id, number: found_in_pull_request(
         runtime.views, project_id, number
     )
     app[pull_requests.PULL_REQUEST_STEPS] = lambda project_id, number: steps_of_pull_request(

@@ -19,11 +19,13 @@ DOCS = replace(SOURCE, docs_folder="docs")
 FINISH = call("finish", title="Add a page", summary="Asked for.")
 
 
-async def warned(text, *texts):
+async def warned(text, *texts, asked=()):
     """Line and text of the things that a new page has without a source."""
     docs = FakeDocsSource(FILES)
     workspace = await Workspace.open(docs, DOCS, (await docs.fetch(DOCS)).base_commit, {"docs/new.md": text})
-    problems = [p for p in await gates.check(workspace, Links(workspace), texts) if p.rule == "unsourced"]
+    problems = [
+        p for p in await gates.check(workspace, Links(workspace), [*texts, *asked], asked) if p.rule == "unsourced"
+    ]
     assert all(problem.severity == "warning" and problem.path == "docs/new.md" for problem in problems)
     return [(problem.line, problem.message.partition(" is in no source")[0]) for problem in problems]
 
@@ -38,11 +40,57 @@ async def test_what_was_said_or_read_is_a_source():
     assert await warned(page, "Document --speed, at most 30.", FILES["src/kite.py"]) == []
 
 
-async def test_prose_and_placeholders_need_no_source():
+async def test_plain_prose_and_placeholders_need_no_source():
     assert (
-        await warned("# New\n\nSend 99 kites to https://acme.test/x.\n\n```sh\ncurl example.com/x $YOUR_KEY\n```\n")
-        == []
+        await warned("# New\n\nSend kites to https://acme.test/x.\n\n```sh\ncurl example.com/x $YOUR_KEY\n```\n") == []
     )
+
+
+INVENTED = """\
+# Kite cloud
+
+Since version 3.2 the kite uploads its flight every 15 seconds to the Skydash dashboard, and keeps 500 flights.
+
+- A flight may have at most 20 MB.
+- We guarantee that no flight is lost.
+"""
+
+
+async def test_statements_of_new_prose_need_a_source():
+    assert await warned(INVENTED) == [
+        (3, "3.2"),
+        (3, "15 seconds"),
+        (3, "500"),
+        (5, "20 MB"),
+        (6, "guarantee"),
+        (3, "Skydash"),
+    ]
+
+
+async def test_statements_that_were_read_or_asked_for_have_a_source():
+    read = "     1\tUPLOAD_EVERY = 15  # seconds\n     2\t# 3.2: uploads a flight to Skydash, keeps 500 flights\n"
+    assert [text for _, text in await warned(INVENTED, read)] == ["20 MB", "guarantee"]
+    page = "# New\n\nA flight may have at most 20 MB.\n"
+    assert await warned(page, asked=["Say that a flight has at most 20 MB"]) == []
+
+
+async def test_number_of_a_line_that_was_read_is_no_source():
+    read = "    14\tdef land():\n    15\t    ...\n"
+    assert await warned("# New\n\nA kite lands within 15 minutes.\n", read) == [(3, "15 minutes")]
+
+
+async def test_value_that_was_read_otherwise_is_marked():
+    read = "The kite retries a failed upload 3 times.\n\n" + "Land it.\n\n" * 3 + "A folder has 5 flights.\n"
+    assert await warned("# New\n\nThe kite retries a failed upload 3 times.\n", read) == []
+    assert await warned("# New\n\nThe kite retries a failed upload 5 times.\n", read) == [(3, "5")]
+
+
+async def test_sentence_that_was_there_needs_no_source():
+    docs = FakeDocsSource({**FILES, "docs/old.md": "# Old\n\nA kite weighs 7 kg.\n"})
+    workspace = await Workspace.open(
+        docs, DOCS, (await docs.fetch(DOCS)).base_commit, {"docs/old.md": "# Old\n\nA kite weighs 7 kg.\n\nIt flies.\n"}
+    )
+    assert [p for p in await gates.check(workspace, Links(workspace), []) if p.rule == "unsourced"] == []
 
 
 async def test_path_of_a_file_is_a_source():

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from service.assistant.addresses import KnownAddresses
 from service.assistant.finding.found import FoundPassages
-from service.assistant.sentence_checks.checker import SentenceChecker
-from service.assistant.sentence_checks.passages import GivenPassage
 from service.ports.model import Passage
+from service.sentences.checker import SentenceChecker
+from service.sentences.passages import GivenPassage
 
 TEXT = "Set `retries` to 5. The delay between two tries is 30 seconds."
 

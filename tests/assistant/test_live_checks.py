@@ -4,9 +4,9 @@ import asyncio
 from contextlib import aclosing
 
 from service.assistant.sentence_checks.live import LiveChecks
-from service.assistant.sentence_checks.passages import GivenPassage
 from service.domain.model import Usage
 from service.domain.threads.replies import ReplyDone, TextDelta
+from service.sentences.passages import GivenPassage
 
 REPLIES, SEATS = 30, 2
 TEXT = "".join(f"Set the value {number} of the queue to {number} seconds. " for number in range(40))

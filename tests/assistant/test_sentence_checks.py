@@ -4,9 +4,9 @@ import pytest
 
 from service.assistant.answer import answer
 from service.assistant.question import AnswerSettings, Question
-from service.assistant.sentence_checks.checker import SentenceChecker
-from service.assistant.sentence_checks.passages import GivenPassage
 from service.domain.threads.replies import SentencesChecked
+from service.sentences.checker import SentenceChecker
+from service.sentences.passages import GivenPassage
 from tests.assistant.scripted_model import ScriptedModel
 from tests.fakes.search_index import FakeSearchIndex
 

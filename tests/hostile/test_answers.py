@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.assistant.sentence_checks.units import UnitReader
 from service.assistant.showing.joint import Joint
 from service.retrieval.material.cutting import beginning
+from service.sentences.units import UnitReader
 from tests.hostile.growth import assert_linear, seconds
 
 UNITS = ("a", "ab", "\n", "- a\n", "| a |\n", "Word is here. ", "`a ", "[1](/a) ", "```\n\n")

@@ -8,14 +8,14 @@ from service.agent.tools.matches import find_text
 from service.assistant import context
 from service.assistant.addresses import KnownAddresses
 from service.assistant.finding import query
-from service.assistant.sentence_checks.checker import SentenceChecker
-from service.assistant.sentence_checks.code_lines import CodeJudge
-from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.withheld import CodeReader
 from service.assistant.showing.answer_text import AnswerText
 from service.domain.threads.question_normalization import wording
 from service.markup import suggestions
 from service.markup.prose import words_of
+from service.sentences.checker import SentenceChecker
+from service.sentences.code_lines import CodeJudge
+from service.sentences.passages import GivenPassage, Passages
 from tests.hostile.growth import assert_linear
 
 pytestmark = pytest.mark.slow

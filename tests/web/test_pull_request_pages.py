@@ -27,6 +27,7 @@ from service.ports.code_host import (
     PullRequestTexts,
 )
 from service.views.jobs.job_steps import JobSteps
+from service.views.jobs.jobs import FoundByChecks
 from service.web.http import hosted as hosted_requests
 from service.web.http.access.hosts import NAMES
 from service.web.http.app_keys import COUNT_BOUND
@@ -101,7 +102,7 @@ class FakeHosted:
 
     def __init__(self, page: PullRequestPage = PAGE) -> None:
         self.current = page
-        self.errors = 0
+        self.found = FoundByChecks()
         self.changing: str | None = None
         self.steps: JobSteps | None = None
         self.hunks = {}
@@ -111,8 +112,8 @@ class FakeHosted:
     def change(self, *, state="open", **changes) -> None:
         self.current = replace(self.current, pull_request=replace(self.current.pull_request, state=state), **changes)
 
-    async def count_errors(self, project_id, number):
-        return self.errors if (project_id, number) == ("p1", 7) else 0
+    async def found_by_checks(self, project_id, number):
+        return self.found if (project_id, number) == ("p1", 7) else FoundByChecks()
 
     async def steps_of(self, project_id, number):
         return self.steps if (project_id, number) == ("p1", 7) else None
@@ -192,7 +193,7 @@ def app(hosted, closed, counted):
     app[hosted_requests.HOSTED] = hosted
     app[hosted_requests.PULL_REQUEST_CLOSED] = record
     app[hosted_requests.PULL_REQUEST_CHANGING] = hosted.job_changing
-    app[pull_requests.PULL_REQUEST_ERRORS] = hosted.count_errors
+    app[pull_requests.PULL_REQUEST_CHECKS] = hosted.found_by_checks
     app[pull_requests.PULL_REQUEST_STEPS] = hosted.steps_of
     app[ACT_BY_LINK], app[BODY_SECONDS], app[NAMES] = True, 60.0, Names("https://docs.example.com", "127.0.0.1")
     app.add_routes(pull_requests.routes)
@@ -286,11 +287,22 @@ async def test_a_conflict_is_explained_and_offers_no_merge(client, hosted, close
 
 
 async def test_pull_request_with_errors_is_not_ready(client, hosted):
-    hosted.errors = 2
+    hosted.found = FoundByChecks(errors=2, unsourced=1)
     html = await text_of(client)
     assert "The checks found 2 errors" in html
     assert 'class="primary"' not in html
     assert "Ready" not in html
+    assert "stands in the way" not in html
+
+
+async def test_pull_request_with_an_unsourced_statement_is_not_ready(client, hosted):
+    hosted.found = FoundByChecks(unsourced=1)
+    html = await text_of(client)
+    assert "1 statement without a source" in html
+    assert "See whether it is right before you merge." in html
+    assert "Merge into" in html
+    assert 'class="primary"' not in html
+    assert "Ready to merge" not in html
     assert "stands in the way" not in html
 
 

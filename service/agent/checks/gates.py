@@ -100,7 +100,7 @@ async def check(
         found += await gate(links, changed)
     found += await unreachable.check(links, changed, asked)
     if texts is not None:
-        found += await unsourced.check(workspace, changed, texts)
+        found += await unsourced.check(workspace, changed, texts, asked)
     found.sort(key=lambda problem: (not problem.is_error, _ORDER[problem.code]))
     return tuple(found[:MAX_PROBLEMS])
 

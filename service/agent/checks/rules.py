@@ -61,7 +61,8 @@ EXTERNAL_LINK_BROKEN = Rule(
 UNSOURCED = Rule(
     "sources", "unsourced", "warning",
     "New code has a name, flag, path or number that is not in the documentation, the instruction or a file that was"
-    " read.",
+    " read; or new prose has a number, unit, version, name or promise that what was read does not have, or has"
+    " otherwise.",
 )  # fmt: skip
 SHRUNK = Rule("size", "shrunk", "warning", "A long file has lost most of its lines.")
 TOO_LARGE = Rule("size", "too_large", "warning", "More files or lines are changed than people can review.")

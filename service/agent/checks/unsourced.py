@@ -1,6 +1,7 @@
-"""Names, flags, paths and numbers in new code that no source has: a model may have made them up.
+"""Names, flags, paths and numbers in new code, and statements in new prose, that no source has.
 
-A source is the documentation as it was, the caller's words, or a file that was read in this job.
+A source is the caller's words, or a file that was read in this job; for names, also the documentation as it was. Prose
+is held against its sources by the checks of answers, ``service.sentences``.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from service.agent.things import WORD, Thing, parts_of, stands_in, things_of_cod
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
 from service.markup.pages import is_markdown
+from service.sentences.statements import unsourced_statements
 
 MAX_LOOKED_UP = 200
 """Things that are looked for in the whole documentation."""
@@ -33,9 +35,23 @@ class _Wanted(Struct, frozen=True):
     """Those that stand nowhere yet. A dotted name or a path may come from several places."""
 
 
-async def check(workspace: Workspace, changed: Sequence[Changed], texts: Sequence[str]) -> list[Problem]:
-    """Return a warning for each thing without a source. ``texts``: what was said and read in the job."""
+class _Claim(Struct, frozen=True):
+    """A number, unit or promise of new prose."""
+
+    path: str
+    line: int
+    text: str
+
+
+async def check(
+    workspace: Workspace, changed: Sequence[Changed], texts: Sequence[str], asked: Sequence[str]
+) -> list[Problem]:
+    """Return a warning for each thing without a source. ``texts``: what was said and read in the job; ``asked``: what
+    people said alone.
+    """
     wanted = await asyncio.to_thread(_new_things, changed)
+    names, claimed = await asyncio.to_thread(_new_statements, changed, texts, asked)
+    wanted |= {thing: one for thing, one in names.items() if thing.text not in {known.text for known in wanted}}
     wanted = await asyncio.to_thread(_left, wanted, [*texts, *workspace.paths()])
     wanted = dict(list(wanted.items())[:MAX_LOOKED_UP])
     base = [path for path in workspace.readable_base_paths() if workspace.is_documentation(path)]
@@ -43,6 +59,23 @@ async def check(workspace: Workspace, changed: Sequence[Changed], texts: Sequenc
         wanted = await asyncio.to_thread(_left, wanted, list(some.values()))
         if not wanted:
             break
+    claimed = [one for one in claimed if one.text not in {thing.text for thing in wanted}]
+    return [
+        *(UNSOURCED.problem(one.path, _sentence(one.text), one.line) for one in claimed[:MAX_REPORTED]),
+        *_of_things(wanted, MAX_REPORTED - len(claimed)),
+    ]
+
+
+def _sentence(piece: str) -> str:
+    if piece == "not":
+        return "This says the contrary of what was read, and has no source. Check that it is right."
+    return (
+        f"{piece} is in no source for this sentence: not in the instruction or a file that was read. Check that it is"
+        " right."
+    )
+
+
+def _of_things(wanted: Mapping[Thing, _Wanted], most: int) -> list[Problem]:
     return [
         UNSOURCED.problem(
             one.path,
@@ -50,8 +83,29 @@ async def check(workspace: Workspace, changed: Sequence[Changed], texts: Sequenc
             " that it is right.",
             one.line,
         )
-        for thing, one in list(wanted.items())[:MAX_REPORTED]
+        for thing, one in list(wanted.items())[: max(0, most)]
     ]
+
+
+def _new_statements(
+    changed: Sequence[Changed], texts: Sequence[str], asked: Sequence[str]
+) -> tuple[dict[Thing, _Wanted], list[_Claim]]:
+    """Return the names of new prose without a source, and its other pieces."""
+    names: dict[Thing, _Wanted] = {}
+    claimed: list[_Claim] = []
+    sources = [*(file.before or "" for file in changed), *(text for text in texts if text not in asked)]
+    for file in changed:
+        if file.after is None or not is_markdown(file.path):
+            continue
+        page, before = markdown_of(file.after, file.path), markdown_of(file.before or "", file.path)
+        found = unsourced_statements(page.text[page.start :], before.text[before.start :], sources, asked)
+        for one in found:
+            line = page.line_of(one.start)
+            for text in one.names:
+                thing = Thing(text, "flag" if text.startswith("-") else "name")
+                names.setdefault(thing, _Wanted(file.path, line, frozenset(parts_of(thing))))
+            claimed += (_Claim(file.path, line, text) for text in one.missing)
+    return names, claimed
 
 
 def _new_things(changed: Sequence[Changed]) -> dict[Thing, _Wanted]:

@@ -16,7 +16,6 @@ from service.assistant.addresses import KnownAddresses, addresses_in, path_in
 from service.assistant.context import clip, passage_cost
 from service.assistant.finding.found import FoundPassages
 from service.assistant.question import AnswerSettings, Question
-from service.assistant.sentence_checks.passages import GivenPassage
 from service.domain.search import QueryWord, Source
 from service.domain.threads.progress import ReplyProgress
 from service.domain.threads.replies import SearchFinished, SearchHit
@@ -24,6 +23,7 @@ from service.markup.languages.detection import known_language
 from service.markup.suggestions import page_of
 from service.ports.model import Passage
 from service.ports.search_index import Material, MaterialRequest, Page, SearchIndex, Section
+from service.sentences.passages import GivenPassage
 
 TOKENS_A_PAGE = 2_400
 """Tokens of the first prompt for each page that was asked for: 12,000 at five."""

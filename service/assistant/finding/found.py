@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from service.assistant.sentence_checks.passages import GivenPassage
 from service.domain.search import Source
 from service.ports.model import Passage
 from service.runtime.packing import Packed
+from service.sentences.passages import GivenPassage
 
 
 class _Passages(Struct, gc=False):

@@ -18,13 +18,13 @@ from typing import Protocol, TypeVar
 import structlog
 from msgspec.structs import replace
 
-from service.assistant.sentence_checks.checker import SentenceChecker
-from service.assistant.sentence_checks.passages import GivenPassage
 from service.assistant.sentence_checks.thread import in_turn
-from service.assistant.sentence_checks.units import Unit
 from service.domain.threads.checks import ReplyChecks
 from service.domain.threads.replies import AnswerEvent, ReplyDone, SearchFinished, SentencesChecked, TextDelta
 from service.runtime.turns import call_in_turn
+from service.sentences.checker import SentenceChecker
+from service.sentences.passages import GivenPassage
+from service.sentences.units import Unit
 
 log = structlog.get_logger()
 

@@ -13,11 +13,11 @@ from itertools import islice
 from msgspec import Struct
 
 from service.assistant.notes import withheld_code_note, withheld_inline_code_note
-from service.assistant.sentence_checks.code_lines import CodeJudge
-from service.assistant.sentence_checks.passages import GivenPassage, Passages
 from service.assistant.sentence_checks.thread import in_turn
 from service.markup.streaming.code import MAX_SPAN, MIN_FENCE, Fence, fence_line, place_of_fence, run_of, span_of
 from service.markup.streaming.lines import LINE_CHARACTERS, MARKERS, START, place_of
+from service.sentences.code_lines import CodeJudge
+from service.sentences.passages import GivenPassage, Passages
 
 NO_CODE = ("suggestions", "text output", "mermaid")
 """Beginnings of the first line of blocks that are no code of the documentation's."""

@@ -28,7 +28,17 @@ from service.projections.jobs import JobsView
 from service.queries.read_models import wait_for_head
 from service.runtime.settings.settings import AgentSection
 from service.streams import ERASURES, JOBS, decoded
-from service.views.jobs.jobs import JobFailure, JobList, JobSource, JobUsage, JobView, JobWaitView, Outcome, ProblemView
+from service.views.jobs.jobs import (
+    FoundByChecks,
+    JobFailure,
+    JobList,
+    JobSource,
+    JobUsage,
+    JobView,
+    JobWaitView,
+    Outcome,
+    ProblemView,
+)
 from service.views.webhooks import ToldJob
 
 MAX_IN_MEMORY = 2_000
@@ -150,13 +160,17 @@ async def job_changing_pull_request(views: Views, project_id: str, number: int) 
     return None if row is None else str(row["id"])
 
 
-async def errors_of_pull_request(views: Views, project_id: str, number: int) -> int:
-    """Return how many errors the checks see in a pull request, as the newest job that works on it reports them."""
+async def found_in_pull_request(views: Views, project_id: str, number: int) -> FoundByChecks:
+    """Return what the checks see in a pull request, as the newest job that works on it reports it."""
     row = await views.query_one(
         "SELECT problems FROM jobs WHERE project_id = ? AND pull_request_number = ? ORDER BY id DESC LIMIT 1",
         (project_id, number),
     )
-    return sum(problem.severity == "error" for problem in problems_of(row)) if row else 0
+    problems = problems_of(row) if row else []
+    return FoundByChecks(
+        errors=sum(problem.severity == "error" for problem in problems),
+        unsourced=sum(problem.code == "unsourced" for problem in problems),
+    )
 
 
 def job_after(events: Sequence[RecordedEvent]) -> ToldJob:

@@ -36,6 +36,14 @@ class JobSource(Struct, frozen=True):
     ref: Annotated[str, described("The branch that the work started from.")]
 
 
+class FoundByChecks(Struct, frozen=True):
+    """How many problems the checks see in a pull request, of the kinds that stand in the way of a merge."""
+
+    errors: int = 0
+    unsourced: int = 0
+    """Names, numbers and statements without a source: warnings, but a person has to look at them."""
+
+
 class JobFailure(Struct, frozen=True):
     """Why a job failed."""
 

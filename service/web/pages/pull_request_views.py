@@ -7,6 +7,7 @@ from msgspec import Struct
 from service.markup.pages import is_markdown
 from service.ports.code_host import ComparedChanges, Diffed, PullRequestFile, PullRequestPage, PullRequestTexts
 from service.views.jobs.job_transcript import PageComment
+from service.views.jobs.jobs import FoundByChecks
 from service.web.pages.diffs import Hunk, Marking, rows_of
 from service.web.pages.rendering import rendered
 
@@ -91,10 +92,10 @@ def make_page(
     page: PullRequestPage,
     place: Place,
     refusal: str,
-    errors: int = 0,
+    found: FoundByChecks = FoundByChecks(),  # noqa: B008  (frozen)
     talk: Talk = Talk(),  # noqa: B008  (frozen)
 ) -> Made:
-    """Return the page; ``errors`` is the number of those that the checks see in the changes."""
+    """Return the page; ``found``: what the checks see in the changes."""
     marking = Marking()
     files = [_view(number, file, marking) for number, file in enumerate(page.files, start=page.first_file)]
     are_few = len(files) <= OPEN_FILES and sum(file.diffed.lines for file in files if not file.is_apart) <= OPEN_LINES
@@ -119,7 +120,8 @@ def make_page(
         removed=sum(file.removed or 0 for file in page.files),
         unmarked=marking.unmarked,
         refusal=refusal,
-        errors=errors,
+        errors=found.errors,
+        unsourced=found.unsourced,
         talk=talk,
         rights=talk.rights,
     )

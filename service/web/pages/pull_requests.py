@@ -33,6 +33,7 @@ from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
 from service.runtime.system import new_id, now
 from service.views.jobs.job_steps import JobSteps
 from service.views.jobs.job_transcript import PageComment
+from service.views.jobs.jobs import FoundByChecks
 from service.web.http.access.hosts import service_address
 from service.web.http.access.people import known_person, metadata
 from service.web.http.app_keys import COUNT_BOUND, STORE, VIEWS
@@ -63,8 +64,8 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-PULL_REQUEST_ERRORS: web.AppKey[Callable[[str, int], Awaitable[int]]] = web.AppKey("PULL_REQUEST_ERRORS")
-"""Returns the number of errors that the checks see in a project's pull request, by its number."""
+PULL_REQUEST_CHECKS: web.AppKey[Callable[[str, int], Awaitable[FoundByChecks]]] = web.AppKey("PULL_REQUEST_CHECKS")
+"""Returns what the checks see in a project's pull request, by its number."""
 
 PULL_REQUEST_STEPS: web.AppKey[Callable[[str, int], Awaitable[JobSteps | None]]] = web.AppKey("PULL_REQUEST_STEPS")
 """The steps of the job behind a pull request of a project, by its number; None when no job made it."""
@@ -348,7 +349,7 @@ async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 2
         request.app[COUNT_BOUND]("diff_files")
     place = _place(request, "" if request.method in ("GET", "HEAD") else "../")
     project_id, number, token = _address(request)
-    errors = await request.app[PULL_REQUEST_ERRORS](project_id, number)
+    found = await request.app[PULL_REQUEST_CHECKS](project_id, number)
     rights = await rights_of(request, project_id)
     comments: list[PageComment] = []
     jobs: list[str] = []
@@ -361,7 +362,7 @@ async def _shown(request: web.Request, page: PullRequestPage, *, status: int = 2
         jobs = await jobs_of_pull_request(request.app[VIEWS], project_id, number)
     path, job_id = f"/hosted/{project_id}/pulls/{number}-{token}", changing or (jobs[-1] if jobs else "")
     talk = Talk(rights, comments, new_id(), job_id, path, changing is not None, live)
-    return await _made(request, make_page, page, place, refusal, errors, talk, status=status, headers=headers)
+    return await _made(request, make_page, page, place, refusal, found, talk, status=status, headers=headers)
 
 
 async def _record_read(request: web.Request, rights: Rights, number: int) -> None:

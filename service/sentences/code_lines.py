@@ -12,7 +12,7 @@ from itertools import chain
 
 from msgspec import Struct
 
-from service.assistant.sentence_checks.code import (
+from service.sentences.code import (
     CLOSING,
     COMMON,
     METHODS,
@@ -26,10 +26,10 @@ from service.assistant.sentence_checks.code import (
     tokens_in,
     without_placeholders,
 )
-from service.assistant.sentence_checks.numbers import numbers_in
-from service.assistant.sentence_checks.passage_facts import MAX_FILLERS, keys_of, stream_of
-from service.assistant.sentence_checks.passages import Passages
-from service.assistant.sentence_checks.words import LITERALS, WORD, stem
+from service.sentences.numbers import numbers_in
+from service.sentences.passage_facts import MAX_FILLERS, keys_of, stream_of
+from service.sentences.passages import Passages
+from service.sentences.words import LITERALS, WORD, stem
 
 MAX_TOKENS = 400
 FIRST = 2

@@ -13,13 +13,13 @@ from typing import TypedDict
 
 from msgspec.structs import replace
 
-from service.assistant.sentence_checks import claims
-from service.assistant.sentence_checks.judge import Judge, Verdict
-from service.assistant.sentence_checks.numbers import numbers_in
-from service.assistant.sentence_checks.passages import GivenPassage, Passages
-from service.assistant.sentence_checks.units import Unit, UnitReader
-from service.assistant.sentence_checks.words import ENGLISH, WORD, knows_english
 from service.domain.threads.checks import CheckCounts, CheckStatus, ReplyChecks, SentenceCheck
+from service.sentences import claims
+from service.sentences.judge import Judge, Verdict
+from service.sentences.numbers import numbers_in
+from service.sentences.passages import GivenPassage, Passages
+from service.sentences.units import Unit, UnitReader
+from service.sentences.words import ENGLISH, WORD, knows_english
 
 MAX_SENTENCES = 500
 """Sentences of a reply that are judged; what is beyond is not."""
@@ -30,6 +30,8 @@ LEAST_OVERLAP = 0.2
 """The share of a sentence's words that one place must have when there is nothing else to check."""
 SAME_LANGUAGE = 0.45
 """The share of a sentence's words that the passages know when both are in one language."""
+LEAST_ENGLISH = 0.2
+"""The share of a sentence's words that says that it is English."""
 _CITED = re.compile(r"\[(\d{1,3})\]\([^()\s]{0,2000}\)")
 
 
@@ -40,8 +42,12 @@ class _Place(TypedDict, total=False):
 
 
 class SentenceChecker:
-    def __init__(self, said: Iterable[str] = ()) -> None:
-        """``said``: the question, the selection and the reader's earlier messages; their words need no passage."""
+    def __init__(self, said: Iterable[str] = (), *, is_one_language: bool = False) -> None:
+        """``said``: the question, the selection and the reader's earlier messages; their words need no passage.
+
+        ``is_one_language``: an English text is in the language of the passages, however few words these have.
+        """
+        self._is_one_language = is_one_language
         self._passages = Passages()
         self._said = tuple(said)
         self._judge: Judge | None = None
@@ -200,6 +206,8 @@ class SentenceChecker:
         words = [word.casefold() for word in WORD.findall(claims.without_code(text))]
         if not words:
             return False
+        if self._is_one_language and sum(word in ENGLISH for word in words) >= LEAST_ENGLISH * len(words):
+            return True
         passages = self._passages
         english = ENGLISH if knows_english(passages.has_word) else frozenset()
         known = sum(word in english or passages.has_word(word) for word in words)

@@ -8,9 +8,9 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from service.assistant.sentence_checks.numbers import Number
-from service.assistant.sentence_checks.passage_facts import MAX_FILLERS, PassageFacts, Segment
-from service.assistant.sentence_checks.words import stem
+from service.sentences.numbers import Number
+from service.sentences.passage_facts import MAX_FILLERS, PassageFacts, Segment
+from service.sentences.words import stem
 
 MAX_PASSAGE_CHARACTERS = 60_000
 MAX_TEXT_CHARACTERS = 600_000

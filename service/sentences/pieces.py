@@ -5,10 +5,10 @@ from itertools import chain, islice
 
 from msgspec import Struct
 
-from service.assistant.sentence_checks.code import is_placeholder
-from service.assistant.sentence_checks.numbers import Number, numbers_in
-from service.assistant.sentence_checks.words import GENERIC_NAMES, LITERALS, VALUES, WORD, names_in, stems_in
 from service.domain.texts.unicode_forms import normalized
+from service.sentences.code import is_placeholder
+from service.sentences.numbers import Number, numbers_in
+from service.sentences.words import GENERIC_NAMES, LITERALS, VALUES, WORD, names_in, stems_in
 
 MAX_PIECES = 60
 MAX_READ = 1_000

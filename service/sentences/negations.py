@@ -2,7 +2,7 @@
 
 import re
 
-from service.assistant.sentence_checks.words import stem, stems_in
+from service.sentences.words import stem, stems_in
 
 LEAST_SAME = 3
 SAME_SENTENCE = 0.7

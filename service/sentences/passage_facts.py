@@ -10,13 +10,13 @@ from itertools import chain, pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from service.assistant.sentence_checks.code import Token, statements_in, tokens_in
-from service.assistant.sentence_checks.defaults import claimed_in
-from service.assistant.sentence_checks.numbers import Number, numbers_in, units_named_in
-from service.assistant.sentence_checks.words import VALUES, WORD, stems_in, stems_of
 from service.domain.texts.unicode_forms import normalized
 from service.markup.streaming.code import MIN_FENCE, run_of
 from service.markup.streaming.lines import MARKERS
+from service.sentences.code import Token, statements_in, tokens_in
+from service.sentences.defaults import claimed_in
+from service.sentences.numbers import Number, numbers_in, units_named_in
+from service.sentences.words import VALUES, WORD, stems_in, stems_of
 
 MAX_SEGMENT_CHARACTERS = 2_000
 SEGMENT_CHARACTERS = 320

@@ -15,14 +15,14 @@ from itertools import chain, islice, pairwise
 
 from msgspec import Struct
 
-from service.assistant.sentence_checks.code_lines import CodeJudge
-from service.assistant.sentence_checks.defaults import claimed_in, told_in
-from service.assistant.sentence_checks.negations import negations_in, says_contrary
-from service.assistant.sentence_checks.numbers import numbers_in
-from service.assistant.sentence_checks.passage_facts import sentences_in
-from service.assistant.sentence_checks.passages import GivenPassage, Passages
-from service.assistant.sentence_checks.pieces import Piece, Prose, anchors_in, read_prose
-from service.assistant.sentence_checks.words import LITERALS, VALUES, WORD, camel_words, stem, stems_in
+from service.sentences.code_lines import CodeJudge
+from service.sentences.defaults import claimed_in, told_in
+from service.sentences.negations import negations_in, says_contrary
+from service.sentences.numbers import numbers_in
+from service.sentences.passage_facts import sentences_in
+from service.sentences.passages import GivenPassage, Passages
+from service.sentences.pieces import Piece, Prose, anchors_in, read_prose
+from service.sentences.words import LITERALS, VALUES, WORD, camel_words, stem, stems_in
 
 MAX_PLACES = 150
 """Segments that are looked at for one word or piece."""

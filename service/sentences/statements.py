@@ -58,7 +58,9 @@ def unsourced_statements(text: str, before: str, sources: Iterable[str], said: S
     known = "\n".join((*texts, *said)).casefold()
     statements: list[Statement] = []
     for unit in units:
-        missing = [piece for piece in found.get(unit.start, ()) if piece.casefold() not in all_said]
+        missing = [  # paths are links, which have checks of their own
+            piece for piece in found.get(unit.start, ()) if piece.casefold() not in all_said and "/" not in piece
+        ]
         promises = [match["word"] for match in _PROMISE.finditer(unit.text) if match["word"].casefold() not in known]
         if missing or promises:
             names = tuple(piece for piece in missing if piece != "not" and not _is_quantity(piece))

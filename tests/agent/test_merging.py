@@ -32,7 +32,7 @@ def finish(title="Resolve the conflicts", summary="Both sides are kept."):
     return call("finish", title=title, summary=summary)
 
 
-def edit(path="start.md", old="twice", new="three times"):
+def edit(path="start.md", old="twice", new="again and again"):
     return call("replace", path=path, old=old, new=new)
 
 
@@ -96,7 +96,7 @@ async def test_round_begins_with_a_merge_of_what_merges_by_itself():
     end = await case.message(calls(finish()))
     assert isinstance(end.outcome, JobCompleted)
     assert case.parents() == (head, theirs)
-    assert case.file() == PAGE.replace("twice", "three times").replace("The end.", "That is all.")
+    assert case.file() == PAGE.replace("twice", "again and again").replace("The end.", "That is all.")
     assert case.file("new.md") == "# New\n"
     assert await case.reproduced() == case.docs.branches[BRANCH]
     assert len(case.host.pull_requests) == 1
@@ -128,7 +128,7 @@ async def test_conflict_is_shown_with_both_sides_and_base():
     theirs = await case.others({"start.md": PAGE.replace("twice", "five times")})
     whole = call("write", path="start.md", text=PAGE.replace("twice", "three to five times"))
     end = await case.message(calls(whole), calls(finish()))
-    for part in ("start.md, line 3", "three times", "||||||| before\nRetries: twice.", "five times", "<data "):
+    for part in ("start.md, line 3", "again and again", "||||||| before\nRetries: twice.", "five times", "<data "):
         assert part in case.shown()
     assert case.parents()[1] == theirs
     assert case.file() == PAGE.replace("twice", "three to five times")
@@ -154,7 +154,7 @@ async def test_unresolved_conflict_is_named_and_other_work_kept():
     end = await case.message(calls(more, title), calls(finish()), calls(finish()))
     assert kinds(case, BaseMerged, BaseNotMerged) == [BaseMerged, BaseNotMerged]
     assert case.parents() == (head, None)
-    assert case.file() == PAGE.replace("twice", "three times").replace("# Start", "# The start")
+    assert case.file() == PAGE.replace("twice", "again and again").replace("# Start", "# The start")
     assert case.file("more.md") == "# More\n"
     assert "new.md" not in case.docs.files(BRANCH)
     problems = [(problem.gate, problem.path, problem.is_error) for problem in end.work.remaining_problems]
@@ -266,7 +266,7 @@ async def test_merge_survives_a_killed_process(dies_on, after):
     case.journal.dies_on = None
     end = await run_job(case.journal, case.docs, model, host=case.host)
     assert isinstance(end.outcome, JobCompleted)
-    assert case.file() == PAGE.replace("twice", "three times" if unresolved else "often")
+    assert case.file() == PAGE.replace("twice", "again and again" if unresolved else "often")
     assert len(case.host.pull_requests) == 1
     assert len(kinds(case, Committed)) == 2
 
@@ -278,12 +278,14 @@ async def test_branch_that_moves_during_a_merge_round_is_merged_again():
 
     async def push(source, *, branch, commit):
         case.docs.push = pushed
-        await case.others({"start.md": PAGE.replace("twice", "three times").replace("The end.", "Fin.")}, BRANCH)
+        await case.others({"start.md": PAGE.replace("twice", "again and again").replace("The end.", "Fin.")}, BRANCH)
         await pushed(source, branch=branch, commit=commit)
 
     case.docs.push = push
     await case.message(calls(edit("start.md", "## More", "## Even more")), calls(finish()))
-    assert case.file() == PAGE.replace("twice", "three times").replace("The end.", "Fin.").replace("## M", "## Even m")
+    assert case.file() == PAGE.replace("twice", "again and again").replace("The end.", "Fin.").replace(
+        "## M", "## Even m"
+    )
     assert case.file("index.md") == "# Theirs\n"
     assert case.parents()[1] == theirs
     assert kinds(case, BaseMerged, WorkRebased) == [BaseMerged, WorkRebased]
@@ -303,7 +305,7 @@ async def test_work_is_merged_with_what_others_pushed_meanwhile():
 
     case.docs.fetch = fetch
     await case.run(calls(edit()), calls(finish()))
-    assert case.file() == PAGE.replace("twice", "three times").replace("The end.", "Fin.")
+    assert case.file() == PAGE.replace("twice", "again and again").replace("The end.", "Fin.")
     assert kinds(case, WorkRebased) == [WorkRebased]
 
 

@@ -39,7 +39,7 @@ from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, Says, call, calls
 
 FILES = {"index.md": "# Home\n", "start.md": "# Start\n\nTwice.\n"}
-EDIT = call("replace", path="start.md", old="Twice.", new="Three times.")
+EDIT = call("replace", path="start.md", old="Twice.", new="Again and again.")
 MORE = call("write", path="more.md", text="# More\n")
 
 
@@ -141,7 +141,7 @@ async def test_message_during_the_push_starts_a_round_in_the_same_run():
     assert kinds(journal, BranchPushed, PullRequestOpened, RoundStarted, PullRequestUpdated, JobCompleted) == [
         BranchPushed, PullRequestOpened, RoundStarted, BranchPushed, PullRequestUpdated, JobCompleted,
     ]  # fmt: skip
-    assert docs.files("docs/change") == {**FILES, "start.md": "# Start\n\nThree times.\n", "more.md": "# More\n"}
+    assert docs.files("docs/change") == {**FILES, "start.md": "# Start\n\nAgain and again.\n", "more.md": "# More\n"}
 
 
 async def test_continued_job_adds_one_commit_to_its_pull_request():
@@ -153,7 +153,7 @@ async def test_continued_job_adds_one_commit_to_its_pull_request():
     assert second.work.base_commit == first.work.commit.commit
     assert docs.parents[second.work.commit.commit] == first.work.commit.commit
     assert await reproduced(journal, FILES) == [first.work.commit.commit, second.work.commit.commit]
-    assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nAgain and again.\n"
     (shown,) = host.pull_requests
     assert shown.title == "Explain retries; add a page"
     assert shown.body.startswith("They were not explained.\n\nChanged since it was opened, the newest first:\n\n")
@@ -233,7 +233,7 @@ async def test_further_round_begins_with_what_is_current_and_sends_no_stale_resu
     (note,) = [text for text in told[before:after] if text.startswith("What came of it")]
     assert "Explain retries\n\nThey were not explained." in note
     (shown,) = [text for text in told[before:after] if text.startswith("The pull request so far")]
-    assert "-Twice.\n+Three times.\n" in shown
+    assert "-Twice.\n+Again and again.\n" in shown
     assert all(one.messages[: len(asked.messages)] == asked.messages for one in later)
     assert window.size(asked.messages) < window.size(first.requests[0].messages) + 3_000
     journal.say("And another")
@@ -259,13 +259,13 @@ async def test_prompt_names_the_project_the_day_and_the_budget():
 
 async def test_further_round_has_a_part_of_a_long_diff_and_names_the_rest():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
-    pages = [call("write", path=f"page{n}.md", text=f"# Page {n}\n" + f"Line {n}.\n" * 300) for n in range(9)]
+    pages = [call("write", path=f"page{n}.md", text=f"# Page {n}\n" + "A line.\n" * 300) for n in range(9)]
     await run_job(journal, docs, FakeModel([calls(*pages), calls(finish())]), host=host)
     journal.say("Also add a page")
     model = FakeModel(second_round())
     await run_job(journal, docs, model, host=host)
     (shown,) = [text for text in words(model.requests[0]) if text.startswith("The pull request so far")]
-    assert "+Line 0." in shown
+    assert "+A line." in shown
     assert "more files, to be read: " in shown
     assert len(shown) < 14_000
 
@@ -274,12 +274,12 @@ async def test_answer_to_the_agents_question_is_an_answer():
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(FILES), FakeCodeHost()
     read = call("read", path="start.md")
     await run_job(journal, docs, FakeModel([calls(read), calls(call("ask", question="How many times?"))]), host=host)
-    journal.say("Three times")
+    journal.say("Again and again")
     model = FakeModel(first_round())
     await run_job(journal, docs, model, host=host)
     told = words(model.requests[0])
     assert any("Twice." in text for text in told)  # it is still known what was read
-    assert told[-1] == "Three times"
+    assert told[-1] == "Again and again"
     assert "How many times?" in told[-2]
     assert told[-2].startswith("You asked this question:")
     assert not any("pull request so far" in text or "further request" in text for text in told[1:])
@@ -330,7 +330,7 @@ async def test_a_job_that_failed_goes_on_with_the_changes_that_it_had():
     journal.say("Go on")
     model = FakeModel([calls(finish())])
     await run_job(journal, docs, model, host=host, budgets=Budgets(steps=1))
-    assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nAgain and again.\n"
     assert any(
         isinstance(message, UserMessage) and "what you changed is still there" in message.text.replace("\n", " ")
         for message in model.requests[0].messages
@@ -360,7 +360,7 @@ async def test_job_cancelled_after_the_push_adopts_what_is_there():
     end = await run_job(journal, docs, FakeModel([calls(finish())]), host=host)
     assert isinstance(end.outcome, JobCompleted)
     assert [shown.head for shown in host.pull_requests] == ["docs/change"]
-    assert docs.files("docs/change")["start.md"] == "# Start\n\nThree times.\n"
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nAgain and again.\n"
 
 
 # A branch that moves
@@ -377,7 +377,7 @@ async def test_work_is_rebased_on_the_base_branch_before_it_is_pushed():
     journal, docs = Journal("Explain retries"), Moving(FILES)
     end = await run_job(journal, docs, FakeModel(first_round()))
     assert docs.parents[end.work.commit.commit] == docs.branches["main"]
-    assert docs.files("docs/change") == {"index.md": "# Theirs\n", "start.md": "# Start\n\nThree times.\n"}
+    assert docs.files("docs/change") == {"index.md": "# Theirs\n", "start.md": "# Start\n\nAgain and again.\n"}
     assert kinds(journal, WorkRebased, Committed) == [WorkRebased, Committed]
 
 
@@ -388,7 +388,7 @@ async def test_work_is_put_on_a_branch_that_moved_during_the_push():
     end = await run_job(journal, docs, FakeModel(first_round()))
     assert isinstance(end.outcome, JobCompleted)
     assert docs.files("docs/mine") == {
-        "guide.md": "# Theirs\n", "index.md": "# Too\n", "start.md": "# Start\n\nThree times.\n"
+        "guide.md": "# Theirs\n", "index.md": "# Too\n", "start.md": "# Start\n\nAgain and again.\n"
     }  # fmt: skip
     assert kinds(journal, Committed, WorkRebased) == [Committed, WorkRebased, Committed, WorkRebased, Committed]
     first = next(event for event in journal.events if isinstance(event, Committed))
@@ -427,12 +427,12 @@ async def test_unresolved_conflict_with_others_fails_with_advice():
     assert "Send the job a message" in str(failed.value)
     await journal.record(FailJob("branch_moved", str(failed.value), START))
     journal.say("Do it again")
-    again = call("replace", path="start.md", old="Five", new="Six")
+    again = call("replace", path="start.md", old="Five times", new="By night")
     host = FakeCodeHost()
     model = FakeModel([calls(again), calls(finish())])
     docs.branches["main"] = docs.branches.pop("docs/change")
     await run_job(journal, docs, model, host=host)
-    assert docs.files("docs/change")["start.md"] == "# Start\n\nSix times.\n"
+    assert docs.files("docs/change")["start.md"] == "# Start\n\nBy night.\n"
 
 
 async def test_branch_that_never_stops_moving_is_left_alone():
@@ -484,7 +484,11 @@ async def test_two_rounds_end_the_same_when_killed_at_any_record(after_keeping):
                 done = sum(event.__struct_config__.tag == "model-replied" for event in journal.events)
                 model = FakeModel([*first_round(), *second_round()][done:])
         assert len({commit for _, commit in docs.pushes}) == 2
-        assert docs.files("docs/change") == {**FILES, "start.md": "# Start\n\nThree times.\n", "more.md": "# More\n"}
+        assert docs.files("docs/change") == {
+            **FILES,
+            "start.md": "# Start\n\nAgain and again.\n",
+            "more.md": "# More\n",
+        }
         assert len(host.pull_requests) == 1
         for kind, number in ((Committed, 2), (BranchPushed, 2), (PullRequestOpened, 1), (PullRequestUpdated, 1)):
             assert len(kinds(journal, kind)) == number
@@ -553,7 +557,7 @@ def test_comment_reaches_the_model_as_data_with_its_place():
 
 
 @pytest.mark.parametrize("diff", ["", "@@ -1,1 +1,1 @@\n the host's own"])
-@pytest.mark.parametrize(("side", "line", "meant"), [("new", 3, "> 3\tThree times."), ("old", 3, "> 3\tTwice.")])
+@pytest.mark.parametrize(("side", "line", "meant"), [("new", 3, "> 3\tAgain and again."), ("old", 3, "> 3\tTwice.")])
 async def test_comment_has_its_line_the_changes_around_it_and_its_thread(side, line, meant, diff):
     files = {**FILES, "start.md": "# Start\n\nTwice.\n" + "".join(f"Line {n}.\n" for n in range(4, 60))}
     journal, docs, host = Journal("Explain retries"), FakeDocsSource(files), FakeCodeHost()
@@ -567,7 +571,7 @@ async def test_comment_has_its_line_the_changes_around_it_and_its_thread(side, l
     assert f"\n{meant}\n" in asked
     assert "\n  6\tLine 6.\n" in asked
     assert "7\tLine 7." not in asked
-    assert "@@ -1,6 +1,6 @@\n # Start\n \n-Twice.\n+Three times.\n Line 4." in asked
+    assert "@@ -1,6 +1,6 @@\n # Start\n \n-Twice.\n+Again and again.\n Line 4." in asked
     assert "the host's own" not in asked
     assert "eve: Is it three?\n\ndocsmith: Yes." in asked
     assert words(model.requests[1])[: len(words(model.requests[0]))] == words(model.requests[0])

@@ -6,7 +6,7 @@ FOLDER as for ``bench_search``, unpacked or packed. The set (``answers/checked_a
 has answers that were written from pages of the corpora, and slips: each is put into its answer alone. The passages of
 an answer are the lines that it cites, and all other lines of their pages. Every second answer was looked at when the
 checks were made; the others were held back, and have rows of their own. ``answers/strong_answers.txt`` has answers as a
-strong model writes them; those whose names begin with "held out:" were written after the checks, from other sites.
+strong model writes them; those whose names begin with "held out:" were looked at after their first run: see its top.
 """
 
 import argparse

@@ -11,6 +11,7 @@ from posixpath import dirname, normpath
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from service.agent.checks import navigation
@@ -62,6 +63,26 @@ _UNNAMED = frozenset(("link", "based", "wiki"))
 """Forms that lead to much that no page has; of the others, a new one that is not known is named."""
 MAX_UNKNOWN = 2_000
 """Links of which it is not known where they lead."""
+
+
+class _Needles(Struct, frozen=True):
+    """Words in lower case, one of which is in any link to some pages."""
+
+    words: frozenset[str]
+    near: frozenset[str] = frozenset()
+    """Those in links from within the folder of such a page, which need not name it: ``../``."""
+    folders: frozenset[str] = frozenset()
+
+    def are_in(self, path: str, text: str) -> bool:
+        low = text.lower()
+        if any(word in low for word in self.words):
+            return True
+        if not self.near or self.folders.isdisjoint(path.lower().split("/")):
+            return False
+        return any(word in low for word in self.near)
+
+    def having(self, texts: Mapping[str, str]) -> Mapping[str, str]:
+        return {path: text for path, text in texts.items() if self.are_in(path, text)}
 
 
 class _ChangedPage(NamedTuple):
@@ -165,11 +186,11 @@ class Links:
             return []
         paths = await asyncio.to_thread(self._workspace.readable_paths)
         wanted = [*searched(paths), *await asyncio.to_thread(_readable_pages, self._workspace)]
-        needles = _needles(gone, before) or ()
+        needles = _needles(gone, before) or _Needles(frozenset())
         listing = {path for path in self._layout_files if path.endswith(".json")}
         found: list[BrokenLink] = []
         async for texts in self._workspace.texts(wanted):
-            some = {path: text for path, text in texts.items() if any(needle in text.lower() for needle in needles)}
+            some = await asyncio.to_thread(needles.having, texts)
             if some:
                 found += await asyncio.to_thread(named_elsewhere, some, gone, before, now, listing)
         may_write = self._workspace.may_write
@@ -505,17 +526,15 @@ def _targets(
 def _links_to(
     texts: Mapping[str, str],
     affected: Mapping[str, frozenset[str]],
-    needles: Collection[str] | None,
+    needles: _Needles | None,
     before: SiteView,
     now: SiteView,
     moved: Mapping[str, str],
 ) -> list[SuspectLink]:
     found = []
     for path, text in texts.items():
-        if needles is not None:
-            lowered = text.lower()
-            if not any(needle in lowered for needle in needles):
-                continue
+        if needles is not None and not needles.are_in(path, text):
+            continue
         for link in links_of(text, path, now.layout.dialect):
             target, _, anchor = link.target.partition("#")
             was = before.leads_to(path, without_query(target), link.form)
@@ -532,13 +551,11 @@ def _links_to(
     return found
 
 
-def _linked(
-    texts: Mapping[str, str], wanted: Collection[str], needles: Collection[str] | None, now: SiteView
-) -> set[str]:
+def _linked(texts: Mapping[str, str], wanted: Collection[str], needles: _Needles | None, now: SiteView) -> set[str]:
     """Return the pages among those that are wanted to which one of these links."""
     found = set[str]()
     for path, text in texts.items():
-        if needles is not None and not any(needle in text.lower() for needle in needles):
+        if needles is not None and not needles.are_in(path, text):
             continue
         for link in links_of(text, path, now.layout.dialect):
             page = now.leads_to(path, without_query(link.target.partition("#")[0]), link.form).page
@@ -563,24 +580,27 @@ def _name(path: str) -> str:
     return without_suffix(path).rpartition("/")[2].lower()
 
 
-def _needles(affected: Iterable[str], before: SiteView) -> list[str] | None:
-    """Return lower-case words, one of which is in any link to these pages; None when no word does."""
+def _needles(affected: Iterable[str], before: SiteView) -> _Needles | None:
+    """Return the words of the links to these pages; None when no word is in all of them, or too many are asked for."""
     pages = before.site.pages
     by_page = {path: {pages[path].url} if path in pages else set[str]() for path in affected}
     for url, path in before.site.paths.items():
         if path in by_page:
             by_page[path].add(url)
     needles = {max(label.split(), key=len) for label, path in before.site.rules.labels.items() if path in by_page}
-    names = {_name(path).partition(".")[0] for path in by_page} & INDEX_NAMES
-    if names:
-        needles |= names | _DOTS
+    near, folders = set[str](), set[str]()
     for path, urls in by_page.items():
+        name = _name(path).partition(".")[0]
+        if name in INDEX_NAMES:
+            near |= {name, *_DOTS}
         for address in (without_suffix(path), *urls):
             parts = [part for part in address.lower().split("/") if part and part not in INDEX_NAMES]
             if not parts:
                 return None
             needles |= _spellings(parts[-1])
-    return sorted(needles) if len(needles) <= 40 else None
+            if name in INDEX_NAMES:
+                folders.add(parts[-1])
+    return _Needles(frozenset(needles), frozenset(near), frozenset(folders)) if len(needles) <= 40 else None
 
 
 def _spellings(name: str) -> set[str]:

@@ -236,3 +236,35 @@ def test_manual_lists_every_check():
     text = (Path(service.__file__).parent / "manual" / "agent.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (error|warning) \| (.+) \|$", text, re.MULTILINE)
     assert rows == [(rule.code, rule.severity, rule.summary) for rule in RULES]
+
+
+TWO_LANGUAGES = {
+    "hugo.toml": "defaultContentLanguage = 'en'\n[languages.en]\nweight = 1\n[languages.fr]\nweight = 2\n",
+    "content/_index.md": "---\ntitle: Home\n---\n",
+    "content/_index.fr.md": "---\ntitle: Accueil\n---\n",
+    "content/colours.fr.md": "---\ntitle: Couleurs\n---\n\n[haut](../)\n",
+    "content/b/_index.md": "---\ntitle: B\n---\n",
+    "content/b/c.md": "---\ntitle: C\n---\n\n[up](../) and [here](./)\n",
+    "content/d.md": "---\ntitle: D\n---\n\n[up](../)\n",
+}
+IN_FOLDERS = {
+    "mkdocs.yml": "site_name: X\n",
+    "docs/index.md": "# X\n",
+    "docs/b/index.md": "# B\n",
+    "docs/b/c.md": "# C\n\n[up](./) and [index](index.md)\n",
+    "docs/d/index.md": "# D\n",
+    "docs/d/e.md": "# E\n\n[index](index.md)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "gone", "broken"),
+    [
+        (TWO_LANGUAGES, "content/_index.fr.md", ["content/colours.fr.md"]),
+        (TWO_LANGUAGES, "content/b/_index.md", ["content/b/c.md"]),
+        (IN_FOLDERS, "docs/b/index.md", ["docs/b/c.md"]),
+    ],
+)
+async def test_links_that_do_not_name_the_page_of_their_folder_are_found(files, gone, broken):
+    links = await found(files, {gone: None})
+    assert sorted({path for code, path, _ in links if code == "link_broken"}) == broken

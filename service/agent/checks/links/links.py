@@ -72,12 +72,13 @@ class _Needles(Struct, frozen=True):
     near: frozenset[str] = frozenset()
     """Those in links from within the folder of such a page, which need not name it: ``../``."""
     folders: frozenset[str] = frozenset()
+    """Names of these folders; empty for the top one, in which all pages are."""
 
     def are_in(self, path: str, text: str) -> bool:
         low = text.lower()
         if any(word in low for word in self.words):
             return True
-        if not self.near or self.folders.isdisjoint(path.lower().split("/")):
+        if not self.near or self.folders.isdisjoint(["", *path.lower().split("/")]):
             return False
         return any(word in low for word in self.near)
 
@@ -593,6 +594,7 @@ def _needles(affected: Iterable[str], before: SiteView) -> _Needles | None:
         name = _name(path).partition(".")[0]
         if name in INDEX_NAMES:
             near |= {name, *_DOTS}
+            folders.add(path.lower().rpartition("/")[0].rpartition("/")[2])
         for address in (without_suffix(path), *urls):
             parts = [part for part in address.lower().split("/") if part and part not in INDEX_NAMES]
             if not parts:

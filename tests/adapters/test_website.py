@@ -107,6 +107,24 @@ async def test_without_llms_txt_the_sitemap_is_read_and_its_html(site, tmp_path)
     assert "secret" not in str(files)
 
 
+async def test_a_page_with_several_addresses_is_read_once(site, tmp_path):
+    page = "<head><link href='{}' rel=canonical></head><main><h1>A</h1><p>Text."
+    names = ("a", "a/", "a/index.html", "b", "print/a", "c")
+    urls = "".join(f"<url><loc>{site.url}{name}</loc></url>" for name in names)
+    site.files = {
+        "/sitemap.xml": ("text/xml", f"<urlset>{urls}</urlset>"),
+        "/a": ("text/html", page.format("/a/")),
+        "/b": ("text/html", page.format("/b")),
+        "/print/a": ("text/html", page.format(f"{site.url}a")),
+        "/c": ("text/html", page.format("/elsewhere")),  # which the site does not list
+    }
+    reader = docs(tmp_path)
+    for _ in range(2):
+        _, told = await exported(reader, source(site), tmp_path)
+        assert {page["url"] for page in told.values()} == {"/a", "/b", "/c"}
+    assert site.asked["/a/"] == site.asked["/a/index.html"] == 0
+
+
 async def test_without_either_the_one_file_is_parted_into_pages(site, tmp_path):
     text = f"# A\nSource: {site.url}a\n\nText a.\n\n# B\nSource: {site.url}b\n\nText b.\n"
     site.files = {"/llms-full.txt": ("text/plain", text)}

@@ -5,7 +5,8 @@ sitemap.xml (sitemaps.org). Nothing here reads from the network; all of it was w
 import re
 import zlib
 from collections.abc import Iterator
-from urllib.parse import quote, urljoin, urlsplit, urlunsplit
+from html import unescape
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 from urllib.robotparser import RobotFileParser
 
 from msgspec import Struct
@@ -22,8 +23,14 @@ MAX_URL = 1000
 MAX_SITEMAPS = 20
 """That a robots.txt may name."""
 MAX_DELAY_SECONDS = 10.0
+MAX_HEAD = 100_000
+"""Characters of a page in which its own address is looked for."""
 
 _SOURCE = re.compile(r"^#\s+([^\n]{1,300})\n+(?:Source|URL|Url):\s*<?(https?://[^\s<>]{1,900})>?[ \t]*$", re.MULTILINE)
+
+_LINK = re.compile(r"<link\b[^>]{1,2000}>", re.IGNORECASE)
+_CANONICAL = re.compile(r"""\brel=["']?canonical\b""", re.IGNORECASE)
+_HREF = re.compile(r"""\bhref=(?:"([^"]{1,1000})"|'([^']{1,1000})'|([^\s"'>]{1,1000}))""", re.IGNORECASE)
 
 
 class Listed(Struct, frozen=True):
@@ -152,6 +159,19 @@ def address_of(url: str) -> str:
     path = urlsplit(url).path or "/"
     path = re.sub(r"\.mdx?$", "", path)
     return re.sub(r"/index(?:\.html?)?$", "/", path) or "/"
+
+
+def page_key(url: str) -> str:
+    """Return the same for all addresses of one page: ``/x``, ``/x/``, ``/x/index.html`` and ``/x.md``."""
+    return unquote(address_of(url)).rstrip("/")
+
+
+def canonical_url(html: str, url: str) -> str | None:
+    """Return the address that a page says is its own (RFC 6596), on the same origin; None where it says none."""
+    for link in _LINK.finditer(html[:MAX_HEAD]):
+        if _CANONICAL.search(link[0]) and (href := _HREF.search(link[0])):
+            return absolute(url, unescape(href[1] or href[2] or href[3]))
+    return None
 
 
 def file_of(url: str, suffix: str) -> str:

@@ -33,10 +33,12 @@ from service.adapters.website.parts import (
     Robots,
     absolute,
     address_of,
+    canonical_url,
     file_of,
     full_pages,
     llms_pages,
     origin_of,
+    page_key,
     sitemap_urls,
 )
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, ServiceError, Unavailable
@@ -267,8 +269,10 @@ class _Crawl:
 
     def _allowed(self, listed: Sequence[Listed]) -> list[Listed]:
         """Return those that may be fetched, up to the limit: seconds of work, with thousands of pages and of rules."""
-        allowed = (one for one in listed[:MAX_LISTED] if self._robots.allows(one.url))
-        return list(islice(allowed, self._limits.pages))
+        pages: dict[str, Listed] = {}
+        for one in listed[:MAX_LISTED]:
+            pages.setdefault(page_key(one.url), one)
+        return list(islice((one for one in pages.values() if self._robots.allows(one.url)), self._limits.pages))
 
     async def pages(self, known: Mapping[str, tuple[str, str]]) -> tuple[list[_Page], set[str]]:
         """The pages that are new or changed, and which of those that are known the site has no more."""
@@ -277,16 +281,24 @@ class _Crawl:
         gone = known.keys() - urls
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self._page(one, known.get(one.url))) for one in listed]
-        pages = [*within]
+        pages, keys = [*within], {page_key(one.url) for one in listed}
         for task in asked:
             page = task.result()
             if isinstance(page, _Page):
-                pages.append(page)
+                if page.suffix == ".html" and await asyncio.to_thread(self._is_copy, page, keys):
+                    gone |= {page.listed.url} & known.keys()
+                else:
+                    pages.append(page)
             elif page is not None:
                 gone.add(page)
         if not pages and not known.keys() - gone:
             raise Unavailable(f"{self._base}: none of its pages could be read.", code="no_pages")
         return pages, gone
+
+    def _is_copy(self, page: _Page, keys: set[str]) -> bool:
+        """Return whether a page says that another one, which the site lists, is the one to be found."""
+        url = canonical_url(page.body.decode("utf-8", "replace"), page.listed.url)
+        return url is not None and page_key(url) in keys - {page_key(page.listed.url)}
 
     async def _page(self, listed: Listed, known: tuple[str, str] | None) -> _Page | str | None:
         """The page; its URL when it is gone; None when it stays as it is."""

@@ -78,9 +78,7 @@ _ASCIIDOC_CODE = re.compile(r"^(-{4,}|\.{4,})[ \t]*\n(?:(?!\1[ \t]*$)[^\n]*\n){0
 _SHOWN = re.compile(r"[ \t]*[`~]{3,}[ \t]*\{(?!code|literalinclude|prompt|parsed-literal|sourcecode)")
 """The first line of a block that is read as a part of the page."""
 _REST_SPAN = re.compile(r"``[^`\n]{1,500}(?:`[^`\n]{1,500}){0,20}``")
-_REST_CODE = re.compile(
-    r"^([ \t]*)(?!\.\.[ \t])[^\n]*::[ \t]*$|^([ \t]*)\.\.[ \t]+(?:code|code-block|sourcecode|prompt)::"
-)
+_REST_CODE = re.compile(r"\.\.[ \t]{1,20}(?:code|code-block|sourcecode|prompt)::")
 _REST_LINK = re.compile(
     r"`[^`<>\n]{0,500}(?:\n[^`<>\n]{0,500})?<(?![^<>\n]{0,500}_>)([^<>\s]{1,500})>`__?"
     r"|^[ \t]*\.\.[ \t]+_[^:\n`]{1,200}:[ \t]+(\S{1,500})$",
@@ -142,10 +140,10 @@ def _shown(text: str, path: str, code: Sequence[Place]) -> Sequence[Place]:
         if indent >= 0 and line.strip() and own <= indent:
             places.append((begin, at))
             indent = -1
-        if indent < 0 and (line.endswith("::") or line.lstrip().startswith(".. ")):
-            opened = _REST_CODE.match(line)
-            if opened is not None:
-                indent, begin = own, at + len(line)
+        bare = line.strip()
+        begins_code = _REST_CODE.match(bare) if bare.startswith("..") else bare.endswith("::")
+        if indent < 0 and begins_code:
+            indent, begin = own, at + len(line)
         at += len(line) + 1
     if indent >= 0:
         places.append((begin, at))

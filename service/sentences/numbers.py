@@ -129,6 +129,8 @@ def numbers_in(text: str) -> Iterator[Number]:
 
 
 def _number(match: re.Match[str], keys: frozenset[str], unit: str, end: int, *, is_spelled: bool = False) -> Number:
+    if unit in ("to", "go"):  # a word; French writes Go and To for its bytes
+        unit = ""
     known = _UNITS.get(unit.lower()) or _UNITS.get(unit[:2]) if not unit.isascii() else _UNITS.get(unit.lower())
     if known is None:
         return Number(match[0][: end - match.start()].strip(), keys, match.start(), end, is_spelled=is_spelled)

@@ -6,6 +6,7 @@ from service.agent.checks import gates
 from service.agent.checks.links.links import Links
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import ChecksReported, Message
+from service.sentences.statements import unsourced_statements
 from tests.agent.journal import SOURCE, Journal, run_job
 from tests.fakes.docs_source import FakeDocsSource
 from tests.fakes.model import FakeModel, call, calls
@@ -121,3 +122,10 @@ async def test_model_is_given_the_warning_once_and_reading_settles_it():
     await run_job(journal, FakeDocsSource(FILES), model, source=DOCS)
     reports = [event.problems for event in journal.events if isinstance(event, ChecksReported)]
     assert [[problem.rule for problem in problems] for problems in reports] == [["unsourced"] * 2, []]
+
+
+def test_a_range_of_numbers_has_the_sources_of_both():
+    said = ["It needs 25 MB.", "Merge main"]
+    assert unsourced_statements("It needs 21 to 25 MB.\n", "It needs 21 MB.\n", ["It needs 21 MB.\n"], said) == []
+    [found] = unsourced_statements("Il faut 3 To.\n", "", ["Il faut 2 To.\n"], [])
+    assert found.missing == ("3 To",)

@@ -77,7 +77,7 @@ def hosted(serving, git):
 
 async def test_job_is_rebased_on_what_was_pushed_to_main_meanwhile(http, serving, provider, clone, git):
     done, events, theirs = await pushed_meanwhile(
-        http, serving, provider, "Correct it", lambda: clone("main", "retry.md", "# Theirs\n")
+        http, serving, provider, "Correct it: it needs 25 MB", lambda: clone("main", "retry.md", "# Theirs\n")
     )
     assert (done["status"], done["failure"]) == ("completed", None)
     show = hosted(serving, git)
@@ -102,7 +102,7 @@ async def test_conflict_with_a_push_to_main_goes_to_the_model(http, serving, pro
     held = asyncio.Event()
     edit(provider, held)
     resolve(provider, "It needs 25 MB.\n")
-    job = await create_job(http, serving, "Correct it")
+    job = await create_job(http, serving, "Correct it: it needs 25 MB")
     await provider.next_asked()
     theirs = await asyncio.to_thread(lambda: clone("main", "install.md", "It needs 21 MB.\n"))
     held.set()
@@ -116,7 +116,7 @@ async def test_conflict_with_a_push_to_main_goes_to_the_model(http, serving, pro
 
 async def test_message_merges_main_into_the_pull_request(http, serving, provider, clone, git):
     edit(provider)
-    job = await create_job(http, serving, "Correct it")
+    job = await create_job(http, serving, "Correct it: it needs 25 MB")
     await job_events(http, serving, job["id"])
     theirs = await asyncio.to_thread(lambda: clone("main", "install.md", "It needs 21 MB.\n"))
     async with http.get((await get_job(http, serving, job["id"]))["prLink"]) as response:
@@ -142,14 +142,14 @@ async def test_message_merges_main_into_the_pull_request(http, serving, provider
         steps = await response.text()
     assert "1 conflict" in steps
     assert "install.md" in steps
-    assert not any(words in steps for words in ("Correct it", "Merge main", "21 MB", "Both were right"))
+    assert not any(words in steps for words in ("Correct it: it needs 25 MB", "Merge main", "21 MB", "Both were right"))
     reproduced = await asyncio.to_thread(serving.cli, "audit", "reproduce", done["id"])
     assert reproduced["same"] is True
 
 
 async def test_a_further_round_builds_on_a_reviewers_commit(http, serving, provider, clone, git):
     edit(provider)
-    job = await create_job(http, serving, "Correct it")
+    job = await create_job(http, serving, "Correct it: it needs 25 MB")
     await job_events(http, serving, job["id"])
     job = await get_job(http, serving, job["id"])
     theirs = await asyncio.to_thread(clone, job["branch"], "retry.md", "# A reviewer's\n")

@@ -181,7 +181,7 @@ async def test_written_file_keeps_its_line_ends(http, service, provider):
     text = "# Windows\n\nIt runs there.\n"
     provider.will(calling(piece(0, "write", json.dumps({"path": "windows.md", "text": text}))), finishing())
     done = await run_job(http, service)
-    assert done.view["status"] == "completed"
+    assert done.view["status"] == "completed", done.view
     with Repo(str(service.data / done.view["source"]["repository"])) as repository:
         tree = repository[repository[f"refs/heads/{done.view['branch']}".encode()].tree]
         _, blob = tree.lookup_path(repository.__getitem__, b"windows.md")

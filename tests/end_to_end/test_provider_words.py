@@ -144,7 +144,7 @@ async def test_pull_request_has_no_control_tokens(http, service, provider):
             (), (call("finish", title="Correct the size<|im_end|>", summary="<think>Hm.</think>It needs 25 MB.</s>"),)
         ),
     )
-    done = await run_job(http, service)
+    done = await run_job(http, service, "It needs 25 MB.")
     assert done.view["status"] == "completed"
     assert done.view["prLink"]
     kept = [event for event in done.events if event["type"] in ("committed", "work-finished")]

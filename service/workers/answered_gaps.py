@@ -130,9 +130,9 @@ class AnsweredGaps:
         answered = []
         for asked in await asked_again(self._views, gap.questions[:MAX_WORDINGS]):
             if asked.id not in seen.questions:
-                seen.questions.add(asked.id)
                 if await self._is_answered(asked):
                     answered.append(asked.id)
+                seen.questions.add(asked.id)
         if answered:
             log.info("gap answered", domain=site.domain, gap_id=gap.view.id, questions=len(answered))
             await record_answered(self._store, site.organization_id, gap, tuple(answered), seen.commit)

@@ -127,15 +127,16 @@ class AnsweredGaps:
         return False
 
     async def _ask_again(self, gap: Gap, site: SiteView, seen: _Seen) -> None:
-        answered = []
+        answered, looked_at = [], []
         for asked in await asked_again(self._views, gap.questions[:MAX_WORDINGS]):
             if asked.id not in seen.questions:
                 if await self._is_answered(asked):
                     answered.append(asked.id)
-                seen.questions.add(asked.id)
+                looked_at.append(asked.id)
         if answered:
             log.info("gap answered", domain=site.domain, gap_id=gap.view.id, questions=len(answered))
             await record_answered(self._store, site.organization_id, gap, tuple(answered), seen.commit)
+        seen.questions.update(looked_at)
 
     async def _is_answered(self, asked: AskedAgain) -> bool:
         thread = (await load(self._store, THREADS, asked.thread_id)).state

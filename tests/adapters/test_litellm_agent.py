@@ -34,7 +34,7 @@ def call(tool, call_id="", **arguments):
 
 
 NOTHING = call("finish", title="Nothing", summary="Nothing to do.")
-EDIT = call("replace", path="guides/start.md", old="Twice.", new="Three times.")
+EDIT = call("replace", path="guides/start.md", old="Twice.", new="Again and again.")
 
 
 async def no_wait(_seconds):
@@ -94,7 +94,7 @@ async def test_calls_in_parallel_pieces_become_a_pull_request(provider, model, p
     docs, host, journal = FakeDocsSource(FILES), FakeCodeHost(), Journal("Explain retries")
     end = await run_job(journal, docs, model, host=host)
     assert isinstance(end, Finished)
-    assert "Three times." in docs.files("docs/change")["guides/start.md"]
+    assert "Again and again." in docs.files("docs/change")["guides/start.md"]
     assert [result.name for result in results(journal)] == ["plan", "read", "list", "replace", "finish"]
     assert not any(result.is_error for result in results(journal))
     assert [event.todos[0].content for event in journal.events if isinstance(event, PlanChanged)] == ["Mend it"]

@@ -287,7 +287,7 @@ SHOWING = {
     "docs/k2.md": '# Kite 2\n\n--8<-- "examples/new.txt"\n--8<-- ".env"\n--8<-- "../../secret.txt"\n--8<-- "a.key"\n',
     "docs/k3.md": '# Kite 3\n\n--8<-- "examples/long.txt"\n\nText.\n',
     "examples/fly.py": "fly(zylon)\n",
-    "examples/long.txt": "long " * 20_000,
+    "examples/long.txt": "long " * 240_000,
     ".env": "TOKEN=hush",
     "a.key": "hush",
     "secret.txt": "hush",

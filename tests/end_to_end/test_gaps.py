@@ -76,7 +76,7 @@ async def test_gap_closes_once_the_site_answers_it(http, instance):
     page = "# Calibrate the frobnicating theremin\n\nTo calibrate the frobnicating theremin, turn its left dial to 7.\n"
     write_docs(instance.docs, {"theremin.md": page})
     await asyncio.to_thread(instance.cli, "index", "kite")
-    await recorded(instance, f"gap-{gap['id']}", until="gap-answered", seconds=120)
+    await recorded(instance, f"gap-{gap['id']}", until="gap-answered", seconds=300)
     assert await open_gaps(http, instance) == []
     events = (await asyncio.to_thread(instance.cli, "audit", "show", "--stream", f"gap-{gap['id']}"))["events"]
     assert [event["type"] for event in events] == ["gap-answered"]

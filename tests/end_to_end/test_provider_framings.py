@@ -179,7 +179,9 @@ async def test_tokens_by_other_names_are_counted(http, service, provider):
 async def test_written_file_keeps_its_line_ends(http, service, provider):
     """A model writes LF whatever the file has (Gitlawb/zero#376)."""
     text = "# Windows\n\nIt runs there.\n"
-    provider.will(calling(piece(0, "write", json.dumps({"path": "windows.md", "text": text}))), finishing())
+    provider.will(
+        calling(piece(0, "write", json.dumps({"path": "windows.md", "text": text}))), finishing(), finishing()
+    )
     done = await run_job(http, service)
     assert done.view["status"] == "completed", done.view
     with Repo(str(service.data / done.view["source"]["repository"])) as repository:

@@ -125,6 +125,19 @@ async def test_a_page_with_several_addresses_is_read_once(site, tmp_path):
     assert site.asked["/a/"] == site.asked["/a/index.html"] == 0
 
 
+async def test_pages_that_name_one_another_or_one_that_is_gone_are_all_read(site, tmp_path):
+    page = '<link rel="canonical" href="/{}"><main><h1>A</h1><p>Text.'
+    urls = "".join(f"<url><loc>{site.url}{name}</loc></url>" for name in ("a", "b", "c", "gone"))
+    site.files = {
+        "/sitemap.xml": ("text/xml", f"<urlset>{urls}</urlset>"),
+        "/a": ("text/html", page.format("b")),
+        "/b": ("text/html", page.format("a")),
+        "/c": ("text/html", page.format("gone")),
+    }
+    _, told = await exported(docs(tmp_path), source(site), tmp_path)
+    assert {page["url"] for page in told.values()} == {"/a", "/b", "/c"}
+
+
 async def test_without_either_the_one_file_is_parted_into_pages(site, tmp_path):
     text = f"# A\nSource: {site.url}a\n\nText a.\n\n# B\nSource: {site.url}b\n\nText b.\n"
     site.files = {"/llms-full.txt": ("text/plain", text)}

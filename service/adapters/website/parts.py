@@ -24,7 +24,7 @@ MAX_SITEMAPS = 20
 """That a robots.txt may name."""
 MAX_DELAY_SECONDS = 10.0
 MAX_HEAD = 100_000
-"""Characters of a page in which its own address is looked for."""
+"""Bytes of a page in which its own address is looked for."""
 
 _SOURCE = re.compile(r"^#\s+([^\n]{1,300})\n+(?:Source|URL|Url):\s*<?(https?://[^\s<>]{1,900})>?[ \t]*$", re.MULTILINE)
 
@@ -167,8 +167,8 @@ def page_key(url: str) -> str:
 
 
 def canonical_url(html: str, url: str) -> str | None:
-    """Return the address that a page says is its own (RFC 6596), on the same origin; None where it says none."""
-    for link in _LINK.finditer(html[:MAX_HEAD]):
+    """Return the address that a page's beginning says is its own (RFC 6596), on the same origin; None for none."""
+    for link in _LINK.finditer(html):
         if _CANONICAL.search(link[0]) and (href := _HREF.search(link[0])):
             return absolute(url, unescape(href[1] or href[2] or href[3]))
     return None

@@ -27,6 +27,7 @@ from service.adapters.outbound import guarded_connector, is_refusal
 from service.adapters.website.parts import (
     AGENT,
     MAX_FULL_BYTES,
+    MAX_HEAD,
     MAX_LIST_BYTES,
     MAX_ROBOTS_BYTES,
     Listed,
@@ -281,24 +282,17 @@ class _Crawl:
         gone = known.keys() - urls
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self._page(one, known.get(one.url))) for one in listed]
-        pages, keys = [*within], {page_key(one.url) for one in listed}
+        pages = [*within]
         for task in asked:
             page = task.result()
             if isinstance(page, _Page):
-                if page.suffix == ".html" and await asyncio.to_thread(self._is_copy, page, keys):
-                    gone |= {page.listed.url} & known.keys()
-                else:
-                    pages.append(page)
+                pages.append(page)
             elif page is not None:
                 gone.add(page)
         if not pages and not known.keys() - gone:
             raise Unavailable(f"{self._base}: none of its pages could be read.", code="no_pages")
-        return pages, gone
-
-    def _is_copy(self, page: _Page, keys: set[str]) -> bool:
-        """Return whether a page says that another one, which the site lists, is the one to be found."""
-        url = canonical_url(page.body.decode("utf-8", "replace"), page.listed.url)
-        return url is not None and page_key(url) in keys - {page_key(page.listed.url)}
+        copies = await asyncio.to_thread(_copies, pages, known.keys() - gone)
+        return [page for page in pages if page.listed.url not in copies], gone | (copies & known.keys())
 
     async def _page(self, listed: Listed, known: tuple[str, str] | None) -> _Page | str | None:
         """The page; its URL when it is gone; None when it stays as it is."""
@@ -394,6 +388,20 @@ class _Crawl:
                 if is_refusal(error):
                     raise Forbidden(f"{url} is not on the public internet.", code="address_not_allowed") from None
                 raise Unavailable(f"{url} cannot be reached.", code="unavailable") from None
+
+
+def _copies(pages: Sequence[_Page], kept: Collection[str]) -> set[str]:
+    """Return the URLs of pages that name another one as their own address, which is here and is no copy itself.
+    ``kept``: the pages that are here already.
+    """
+    own = {page_key(url) for url in (*kept, *(page.listed.url for page in pages))}
+    named: dict[str, str] = {}
+    for page in pages:
+        url = canonical_url(page.body[:MAX_HEAD].decode("utf-8", "replace"), page.listed.url)
+        if page.suffix == ".html" and url is not None and page_key(url) in own - {page_key(page.listed.url)}:
+            named[page.listed.url] = page_key(url)
+    copies = {page_key(url) for url in named}
+    return {url for url, key in named.items() if key not in copies}
 
 
 def _opened(file: Path) -> sqlite3.Connection:

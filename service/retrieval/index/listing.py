@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from service.markup.addresses import encoded_address
 from service.markup.languages.detection import known_language
 from service.ports.search_index import ListedPage, OtherPages, PageList, PageName
+from service.retrieval.index.stored import CHANGELOG
 
 MAX_GROUPS = 100
 
@@ -16,8 +17,9 @@ def list_pages(db: sqlite3.Connection, readers: Sequence[str] | None) -> PageLis
     facts = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('commit', 'language')"))
     own = ("", str(facts.get("language") or "en"))
     rows = db.execute(
-        "SELECT path, url, title, description, language, is_default AND is_history != 1, groups FROM pages"
-        " ORDER BY position < 0, position, path"
+        "SELECT path, url, title, description, language, is_default AND is_history != ?, groups FROM pages"
+        " ORDER BY position < 0, position, path",
+        (CHANGELOG,),
     )
     return PageList(
         str(facts["commit"]),

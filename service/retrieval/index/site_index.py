@@ -32,7 +32,7 @@ from service.retrieval.index.copies import Copies
 from service.retrieval.index.explaining import explained
 from service.retrieval.index.listing import is_for, list_pages, pages_besides, reader_groups
 from service.retrieval.index.section_cache import IndexSections, ReadSection, SectionCache, read_section
-from service.retrieval.index.stored import FORMAT, PAGES_FILE, section_ids, unpack_page
+from service.retrieval.index.stored import FORMAT, PAGES_FILE, RELEASE_POST, section_ids, unpack_page
 from service.retrieval.index.vectors import meant
 from service.retrieval.material.asked import Nearness
 from service.retrieval.material.boilerplate import asks_for_history, asks_for_releases
@@ -56,9 +56,7 @@ MAX_LIMIT = 100
 OLDER_VERSION = 0.8
 MOST_COPIES = 4
 """Copies of a page, beside others of the same, that a ranking makes place for."""
-POST = 2
-"""Kind of a page that is a post about a release (``tables``)."""
-RELEASE_POST = 0.6
+POST = 0.6
 """The part of its score that such a post keeps, unless a question is about releases."""
 HISTORY = 0.9
 """The part of its score that a change log keeps, unless a question is about what changed."""
@@ -143,7 +141,7 @@ class SiteIndex:
             kind = self._copies.kind_of(page)
             if not is_default and kind.version and kind.place in shown_first:  # else all of its language are not
                 self._older.add(page)
-            if is_history == POST:
+            if is_history == RELEASE_POST:
                 self._posts.add(page)
             elif is_history:
                 self._history.add(page)
@@ -365,7 +363,7 @@ class SiteIndex:
             if page in self._history and not ranking.terms.is_about_changes:
                 factor *= HISTORY
             if page in self._posts and not ranking.terms.is_about_releases:
-                factor *= RELEASE_POST
+                factor *= POST
             factor *= FACTORS[self._copies.level(page, reader)] if reader.is_divided else 1.0
             if current is not None:
                 here, there = self._positions[current.id], self._positions[page]

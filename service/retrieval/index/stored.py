@@ -7,6 +7,8 @@ from service.retrieval.search.words import PAGE_SHIFT
 
 FORMAT = "11"
 PAGES_FILE = "pages.db"
+CHANGELOG, RELEASE_POST = 1, 2
+"""Kinds of pages about what changed, as ``is_history`` has them; 0 for all others."""
 MISSING_ENTRIES = "missing_entries"
 """Key among the index's facts about itself: a list as JSON."""
 

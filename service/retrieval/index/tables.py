@@ -19,7 +19,7 @@ from service.markup.languages.detection import known_language
 from service.markup.links import is_external
 from service.markup.prose import words_of
 from service.markup.terms import names_in, term_key
-from service.retrieval.index.stored import pack_page, section_ids
+from service.retrieval.index.stored import CHANGELOG, RELEASE_POST, pack_page, section_ids
 from service.retrieval.index.vectors import content_hash
 from service.retrieval.material.boilerplate import is_release_post, says_history
 from service.retrieval.readers.entries import decode_entries
@@ -431,8 +431,10 @@ class _StoredPaths(Mapping[str, str]):
 
 
 def _history(path: str, title: str) -> int:
-    """Return 1 for a change log, 2 for a post about a release, else 0."""
-    return 1 if says_history(path, (title,)) else 2 * is_release_post(path, title)
+    """Return the kind of a page about what changed; 0 for others."""
+    if says_history(path, (title,)):
+        return CHANGELOG
+    return RELEASE_POST if is_release_post(path, title) else 0
 
 
 def _opened(before: Sequence[str], headings: Sequence[str]) -> Sequence[str]:

@@ -72,13 +72,13 @@ class Instances(Service):
     members: list[Service] = field(default_factory=list)
     proxy: "subprocess.Popen[str] | None" = None
 
-    def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True) -> None:
+    def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True, changes: bool = False) -> None:
         """Set up a folder with a log of its own, which then moves."""
         if self.data.exists():
             self._make(docs, domain=domain, index=index)
             return
         plain = Service(self.data, dict(self.environment))
-        plain.set_up(docs, domain=domain, index=index)
+        plain.set_up(docs, domain=domain, index=index, changes=changes)
         self.organization_id, self.project_id, self.domain = plain.organization_id, plain.project_id, plain.domain
         self.repository, self.admin_key, self.assistant_key = plain.repository, plain.admin_key, plain.assistant_key
         self.cli("store", "copy", str(self.data), "env:DOCSMITH_STORE", "--move")

@@ -117,6 +117,8 @@ class Service:
     assistant_key: str = ""
     log_file: Path | None = None
     """What it writes to standard error; beside the data folder when None."""
+    unchanged: "tuple[Path, Files] | None" = None
+    """The documentation that a test must not change, since other tests' projects read it, or its own does not."""
 
     def cli(self, *arguments: str, status: int = 0) -> Any:
         """The JSON that a command prints."""
@@ -127,13 +129,18 @@ class Service:
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return ran([*arguments, "--data", str(self.data)], self._environment())
 
-    def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True) -> None:
+    def set_up(self, docs: Path, *, domain: str = "kite", index: bool = True, changes: bool = False) -> None:
         """An organization, a project for the documentation, a key of each kind, an index.
 
-        It takes seconds, so a data folder is a copy of the first one that was made for the same documentation.
+        It takes seconds, so a data folder is a copy of the first one that was made for the same documentation: its
+        project reads the folder of that test. ``changes``: the test changes the documentation, so it has a project of
+        its own.
         """
-        found = sorted(file for file in docs.rglob("*") if file.is_file())
-        files = tuple((str(file.relative_to(docs)), file.read_bytes()) for file in found)
+        if changes:
+            self._make(docs, domain=domain, index=index)
+            return
+        files = _files(docs)
+        self.unchanged = (docs, files)
         made = _FOLDERS.get((files, domain, index))
         if made is None or self.data.exists():
             self._make(docs, domain=domain, index=index)
@@ -240,7 +247,15 @@ class Service:
         return {"Authorization": f"Bearer {self.assistant_key}"}
 
 
-_FOLDERS: dict[tuple[tuple[tuple[str, bytes], ...], str, bool], Service] = {}
+Files = tuple[tuple[str, bytes], ...]
+
+
+def _files(docs: Path) -> Files:
+    found = sorted(file for file in docs.rglob("*") if file.is_file())
+    return tuple((str(file.relative_to(docs)), file.read_bytes()) for file in found)
+
+
+_FOLDERS: dict[tuple[Files, str, bool], Service] = {}
 """Data folders as ``set_up`` made them, by what they were made from."""
 
 
@@ -257,3 +272,6 @@ def service_in(folder: Path, environment: Mapping[str, str] | None = None) -> It
         yield service
     finally:
         service.kill()
+    if service.unchanged is not None:
+        docs, files = service.unchanged
+        assert _files(docs) == files, "the documentation was changed: set up with changes=True"

@@ -187,9 +187,7 @@ def test_repositories_of_a_shared_folder_are_in_the_backup(tmp_path):
     with service_in(tmp_path / "one") as service:
         shared = tmp_path / "shared"
         service.environment["DOCSMITH_INSTANCES__HOSTED_FOLDER"] = str(shared)
-        docs = write_docs(tmp_path / "docs")
-        (docs / "shared.md").write_text("# Shared\n")  # as no other test has it: else a folder of another is copied
-        service.set_up(docs)
+        service.set_up(write_docs(tmp_path / "docs"), changes=True)  # a folder of its own
         name = f"{service.project_id}.git"
         assert (shared / name / "HEAD").exists()
         file = tmp_path / "backup.tar"

@@ -106,7 +106,7 @@ def test_the_root_of_a_new_volume_is_accepted(tmp_path):
 
 async def test_a_local_projects_path_is_not_shown(tmp_path, http):  # noqa: F811
     with service_in(tmp_path) as service:
-        service.set_up(write_docs(tmp_path / "docs"))
+        service.set_up(write_docs(tmp_path / "docs"), changes=True)
         service.start()
         (tmp_path / "docs").rename(tmp_path / "gone")
         job = await create_job(http, service, 'Append "Kites rise." to index.md')

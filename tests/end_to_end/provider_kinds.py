@@ -2,7 +2,7 @@
 """A running service and a provider that sends any bytes that a test gives it, for the agent and the assistant."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tests.end_to_end.talk import get_job, job_events, message_url, question
 from tests.fakes.provider import Call, Failure, Reply
-from tests.service_process import Service, service_in, write_docs
+from tests.service_process import DOCS, Service, service_in, write_docs
 
 QUESTION = "How do I install Kite?"
 Answer = Reply | Failure
@@ -111,7 +111,7 @@ def forms(name: str, **arguments: str) -> dict[str, str]:
 
 
 @contextmanager
-def kinds_service(folder: Path, port: int, **settings: str) -> Iterator[Service]:
+def kinds_service(folder: Path, port: int, docs: Mapping[str, str] = DOCS, **settings: str) -> Iterator[Service]:
     """A service with one model of an own server for jobs and answers."""
     environment = {
         "DOCSMITH_ASSISTANT__PLANNER": "off",
@@ -125,7 +125,7 @@ def kinds_service(folder: Path, port: int, **settings: str) -> Iterator[Service]
         **{f"DOCSMITH_{name}": value for name, value in settings.items()},
     }
     with service_in(folder, environment) as service:
-        service.set_up(write_docs(folder / "docs"))
+        service.set_up(write_docs(folder / "docs", docs))
         service.start()
         yield service
 

@@ -16,7 +16,7 @@ UNANSWERED = "How do I calibrate the frobnicating theremin?"
 def instance(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gaps")
     with service_in(folder) as service:
-        service.set_up(write_docs(folder / "docs"))
+        service.set_up(write_docs(folder / "docs"), changes=True)
         service.start()
         service.docs = folder / "docs"
         yield service

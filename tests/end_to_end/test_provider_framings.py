@@ -21,7 +21,7 @@ from tests.end_to_end.provider_kinds import (
     two,
 )
 from tests.fakes.provider import ScriptedProvider
-from tests.service_process import free_port
+from tests.service_process import DOCS, free_port
 
 ANSWER = "Run the installer [1]."
 
@@ -33,9 +33,8 @@ def port():
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, port):
-    with kinds_service(tmp_path_factory.mktemp("framings"), port) as service:
-        (service.data.parent / "docs" / "windows.md").write_bytes(b"# Windows\r\n\r\nIt runs.\r\n")
-        service.run("index", service.domain)
+    docs = {**DOCS, "windows.md": "# Windows\r\n\r\nIt runs.\r\n"}
+    with kinds_service(tmp_path_factory.mktemp("framings"), port, docs) as service:
         yield service
 
 

@@ -11,9 +11,10 @@ from eventstore import NewEvent, SQLiteEventStore, Views, execute
 from service.domain.errors import NotFound
 from service.domain.jobs.decider import ArchiveJob, CancelJob, Message, RequestJob
 from service.queries.jobs.jobs import JobReader, JobSlots
-from service.queries.jobs.organization_jobs import follow_organization_jobs
+from service.queries.jobs.organization_jobs import follow_organization_jobs, follow_pull_request
 from service.queries.read_models import read_models
 from service.streams import JOBS
+from tests.wire.sample_jobs import FAILED, STEPS, WITH_PULL_REQUEST
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REQUEST = RequestJob(
@@ -112,3 +113,16 @@ async def test_jobs_of_others_wake_no_follower_of_an_organization(store, views):
         assert await seen == await store.head()
         await execute(store, JOBS, "one", CancelJob(NOW))
         assert await anext(changes) == await store.head()
+
+
+async def recorded(store, job_id, events):
+    await store.append(JOBS.stream(job_id), [JOBS.codec.encode(event) for event in events], expected_version=0)
+
+
+async def test_page_of_a_pull_request_hears_of_a_job_that_came_and_ended_between_two_looks(store, views):
+    await recorded(store, "one", WITH_PULL_REQUEST)
+    changes = follow_pull_request(store, views, "p1", 7, pause_seconds=0)
+    async with aclosing(changes), asyncio.timeout(60):
+        await anext(changes)
+        await recorded(store, "another", [*STEPS[:2], FAILED[-1]])
+        await anext(changes)

@@ -149,15 +149,20 @@ async def jobs_of_pull_request(views: Views, project_id: str, number: int) -> li
     return [row[0] for row in rows]
 
 
-async def job_changing_pull_request(views: Views, project_id: str, number: int) -> str | None:
-    """Return the id of a job that is under way on a pull request, or on its branch; the newest of several."""
-    row = await views.query_one(
-        "SELECT id FROM jobs WHERE project_id = ? AND status = 'active' AND (pull_request_number = ? OR branch IN ("
-        "SELECT branch FROM jobs WHERE project_id = ? AND pull_request_number = ? AND branch != ?))"
-        " ORDER BY id DESC LIMIT 1",
+async def rows_on_pull_request(views: Views, project_id: str, number: int) -> Sequence[sqlite3.Row]:
+    """Return what a page of a pull request shows of the jobs that work on it, or on its branch; the newest first."""
+    return await views.query(
+        "SELECT id, status, ended_at, pull_request_state, began_at, problems, last_word FROM jobs WHERE project_id = ?"
+        " AND (pull_request_number = ? OR branch IN (SELECT branch FROM jobs WHERE project_id = ?"
+        " AND pull_request_number = ? AND branch != ?)) ORDER BY id DESC",
         (project_id, number, project_id, number, ERASED),
     )
-    return None if row is None else str(row["id"])
+
+
+async def job_changing_pull_request(views: Views, project_id: str, number: int) -> str | None:
+    """Return the id of a job that is under way on a pull request, or on its branch; the newest of several."""
+    rows = await rows_on_pull_request(views, project_id, number)
+    return next((str(row["id"]) for row in rows if row["status"] == "active"), None)
 
 
 async def found_in_pull_request(views: Views, project_id: str, number: int) -> FoundByChecks:

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from eventstore import EventStore, RecordedEvent, Views
 from service.domain.jobs.decider import JobStatus, job_not_found
 from service.domain.texts.times import timestamp
-from service.queries.jobs.jobs import JobSlots, job_changing_pull_request, job_rows, job_view, queue_position
+from service.queries.jobs.jobs import JobSlots, job_rows, job_view, queue_position, rows_on_pull_request
 from service.queries.read_models import wait_for_head
 from service.streams import JOBS
 from service.views.jobs.jobs import JobState, JobView, ListedJobView, OrganizationJobList
@@ -168,13 +168,15 @@ async def follow_pull_request(
     store: EventStore, views: Views, project_id: str, number: int, *, pause_seconds: float
 ) -> AsyncGenerator[None, None]:
     """Yield at once, and whenever what a page of a pull request shows of its jobs has changed."""
-    seen: tuple[object, ...] | None = None
+    seen: list[tuple[object, ...]] | None = None
     batch: Sequence[RecordedEvent] = ()
     async with aclosing(store.follow(after=await store.head(), category=JOBS.category)) as batches:
         while True:
             await wait_for_head(store, views)
-            shown = await _shown_of(views, project_id, number)
-            is_told = any(one.type in _TOLD and JOBS.entity_id(one.stream) in shown[0] for one in batch)
+            # Also what came and ended since the last look: the page may have been read between the two.
+            shown = [tuple(row) for row in await rows_on_pull_request(views, project_id, number)]
+            ids = {row[0] for row in shown}
+            is_told = any(one.type in _TOLD and JOBS.entity_id(one.stream) in ids for one in batch)
             if is_told or shown != seen:
                 seen = shown
                 yield
@@ -184,16 +186,6 @@ async def follow_pull_request(
 
 _TOLD = frozenset({"branch-pushed", "comment-answered", "message-added", "pull-request-updated"})
 """Types of events that a pull request's page shows, and a row of a job does not."""
-
-
-async def _shown_of(views: Views, project_id: str, number: int) -> tuple[frozenset[str], str | None, list[object]]:
-    rows = await views.query(
-        "SELECT id, status, pull_request_state, began_at, problems, last_word FROM jobs WHERE project_id = ?"
-        " AND pull_request_number = ? ORDER BY id",
-        (project_id, number),
-    )
-    changing = await job_changing_pull_request(views, project_id, number)
-    return frozenset(row["id"] for row in rows), changing, [tuple(row) for row in rows]
 
 
 async def _has_any(views: Views, organization_id: str, job_ids: Collection[str]) -> bool:

@@ -32,6 +32,7 @@ from service.adapters.git.export import export
 from service.adapters.git.listings import Listings
 from service.adapters.git.merging import merge_base, write_merge
 from service.adapters.git.objects import Objects, checked_id, read_blobs
+from service.adapters.git.opened_folder import Folders, others_folder
 from service.adapters.git.remote import transport as git_transport
 from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, named_commit, require_ref
 from service.adapters.git.remote.remotes import Remote, remote_of, with_token
@@ -90,6 +91,7 @@ class DulwichDocs:
         allow_private: bool = False,
         place: HostedPlace | None = None,
         renamed: Callable[[Source, str], Awaitable[None]] | None = None,
+        folders: Callable[[], Awaitable[Folders]] | None = None,
     ) -> None:
         self._data = data
         self._place = place or HostedPlace(data)
@@ -97,6 +99,7 @@ class DulwichDocs:
         self._env = env
         self._token_of = token_of
         self._renamed = renamed
+        self._folders = folders
         self._allow_private = allow_private
         self._locks: dict[str, asyncio.Lock] = {}
         self._borrowing: set[Path] = set()
@@ -367,7 +370,9 @@ class DulwichDocs:
             return Remote("", str(folder), is_plain=True)
         remote = remote_of(source.repository)
         if not remote.url:
-            return remote
+            folders = Folders() if self._folders is None else await self._folders()
+            own = (self._data, self._place.root)
+            return await asyncio.to_thread(others_folder, remote, folders, own, guarded=source.guarded)
         remote = replace(remote, guarded=source.guarded and not self._allow_private)
         if self._token_of is not None:
             token = await self._token_of(source)

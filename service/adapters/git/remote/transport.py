@@ -39,11 +39,11 @@ MAX_LINES_TOLD = 50
 """Limit for the lines of a server's messages to people during a push."""
 
 
-def connected(remote: Remote) -> "AbstractContextManager[tuple[GitClient, bytes]]":
+def connected(remote: Remote, scratch: Path | None = None) -> "AbstractContextManager[tuple[GitClient, bytes]]":
     """A client and the path to give it."""
     from service.adapters.git.remote.clients import connected  # late: see there
 
-    return connected(remote)
+    return connected(remote, scratch)
 
 
 def heads(remote: Remote, *prefixes: str) -> dict[str, str]:
@@ -161,7 +161,7 @@ def receive(
                 raise PackInputTooLarge
             return pack.write(data)
 
-        with connected(remote) as (client, path):
+        with connected(remote, Path(store.path)) as (client, path):
             if remote.path and not determine(_present(client.get_refs(path).refs)):
                 return  # dulwich would look at every object first
             result = client.fetch_pack(

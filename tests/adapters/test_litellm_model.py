@@ -696,3 +696,27 @@ async def test_texts_that_come_with_an_error_are_given_before_it(provider, model
         assert [await anext(chunks) for _ in range(3)] == [ModelText(text) for text in ("first", "second", "second")]
         with pytest.raises(Unavailable):
             await anext(chunks)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_reply_past_its_limit_is_cut(provider, make, way):
+    """A server that ignores the limit of a reply sends no end; what has come is counted, and the call is closed."""
+    hold = asyncio.Event()
+    provider.will_reply(*(f"wörd{number} " for number in range(300)), after=200, hold=hold)
+    request = replace(REQUEST, max_output_tokens=50, is_cut=True)
+    texts, end = await reply(make(way), request)
+    assert 100 < len("".join(texts)) < 1_700
+    assert end.reason == "length"
+    assert end.usage.output_tokens > 50
+    sent = json.dumps(provider.asked[0].body)
+    assert any(f'"{name}": 50' in sent for name in LIMITS)
+
+
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+
+
+async def test_calls_count_for_the_limit(provider, make):
+    arguments = ('{"q": "', *(f"word{number} " for number in range(300)), '"}')
+    provider.will_reply("I look. ", calls=(Call("search", arguments),))
+    _, end = await reply(make("anthropic"), replace(WITH_TOOLS, max_output_tokens=50, is_cut=True))
+    assert (end.reason, end.tool_calls) == ("length", ())

@@ -41,6 +41,7 @@ from service.adapters.redaction import secrets_of
 from service.domain.errors import Forbidden, Invalid, ServiceError
 from service.domain.model import Usage
 from service.domain.model_capabilities import Capability
+from service.domain.texts.tokens import estimated
 from service.ports.capabilities import Capabilities, LearnedHere
 from service.ports.model import (
     MODEL_TAKES_NO_TOOLS,
@@ -201,11 +202,19 @@ class LitellmModel:
                 )
                 source: Source | None = None
                 ending: Ending | None = None
-                written = 0
+                written, output = 0, 0.0
                 try:
                     source = await self._source(library, facts, request, exchange, refused)
                     # No generator of its own: each one that a piece goes through costs about as much as reading it.
                     while (texts := await source.read()) is not None:
+                        if request.is_cut:
+                            output += sum(map(estimated, texts))
+                            all_output = output + source.hidden_characters / CHARACTERS_PER_TOKEN
+                            if all_output > request.max_output_tokens:
+                                for text in texts:
+                                    yield ModelText(text)
+                                ending = _cut(source.tokens(), prompt, all_output)
+                                break
                         if has_begun and request.on_text is not None:
                             text = "".join(texts)
                             if request.on_text(text):
@@ -216,7 +225,8 @@ class LitellmModel:
                         for text in texts:
                             written += len(text)
                             yield ModelText(text)
-                    ending = await source.ending()
+                    if ending is None:
+                        ending = await source.ending()
                 except ContentRefused:
                     ending = Ending("refused", (), Tokens(0, 0), "")
                 finally:
@@ -582,6 +592,13 @@ def _price(entry: Mapping[str, Any]) -> Price | None:
     """
     per_input, per_output = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     return None if per_input is None or per_output is None else Price(1_000_000 * per_input, 1_000_000 * per_output)
+
+
+def _cut(tokens: Tokens | None, prompt: int, output: float) -> Ending:
+    """Return the end of a reply that was ended: what it costs is not less than what has come."""
+    tokens = tokens or Tokens(prompt, 0)
+    tokens = replace(tokens, output=max(tokens.output, int(output) + 1))
+    return Ending("length", (), tokens, "")
 
 
 def _estimate(prompt: int, written: int) -> Tokens:

@@ -49,6 +49,10 @@ class Source(Protocol):
     def has_begun(self) -> bool:
         """Return whether anything of an answer has come, which then may have to be paid."""
 
+    @property
+    def hidden_characters(self) -> int:
+        """Return the characters of thoughts and calls so far, which are no text of the reply."""
+
     def tokens(self) -> Tokens | None:
         """Return the tokens that the provider has reported so far; None when it has not."""
 
@@ -149,6 +153,10 @@ class ProviderSource:
         self._reading = None
         return texts if all(texts) else [text for text in texts if text]
 
+    @property
+    def hidden_characters(self) -> int:
+        return self._reader.hidden_characters
+
     def tokens(self) -> Tokens | None:
         return self._reader.tokens()
 
@@ -223,6 +231,10 @@ class LitellmSource:
         for name in CARRIED:
             self._memory.add(name, getattr(choice.delta, name, None))
         return choice.delta.content or ""
+
+    @property
+    def hidden_characters(self) -> int:
+        return self._tool_calls.written + self._memory.written
 
     def tokens(self) -> Tokens | None:
         return self._tokens

@@ -103,6 +103,10 @@ class StreamReader(Protocol):
         """Characters of the tool calls so far, which ``ending`` reads."""
 
     @property
+    def hidden_characters(self) -> int:
+        """Return the characters of thoughts and calls so far, which are no text of the reply."""
+
+    @property
     def is_whole(self) -> bool:
         """Whether the end of the reply is there: what comes behind it may be missing."""
 
@@ -623,6 +627,10 @@ class ChatCompletionsReader:
         return self._tool_calls.characters
 
     @property
+    def hidden_characters(self) -> int:
+        return self._tool_calls.written + self._memory.written
+
+    @property
     def is_whole(self) -> bool:
         return bool(self._finish_reason) or self._done
 
@@ -880,6 +888,10 @@ class MessagesReader:
     @property
     def call_characters(self) -> int:
         return self._tool_calls.characters
+
+    @property
+    def hidden_characters(self) -> int:
+        return self._tool_calls.written + self._memory.written
 
     @property
     def is_whole(self) -> bool:

@@ -1,8 +1,9 @@
 """Model over litellm, for every provider that it knows.
 
 litellm knows how each provider wants to be asked: names, keys, addresses, parameters, prices, kinds of failure. It
-builds and makes the request. What comes back in OpenAI's or Anthropic's form, which is nearly all, is read here
-(``model_streams``), for its own reader costs twenty times the CPU; any other stream is read through litellm.
+builds and makes the request. What comes back in one of OpenAI's two forms or in Anthropic's, which is nearly all, is
+read here (``streams``, ``responses``), for its own reader costs twenty times the CPU; any other stream is read through
+litellm.
 
 Importing this module imports nothing of litellm (``model_library``).
 """
@@ -22,7 +23,15 @@ from msgspec.structs import replace
 
 from service.adapters.models.capabilities import PartRefused, arranged, is_used
 from service.adapters.models.errors import Retries, address_of, error_of
-from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of, wants_stream
+from service.adapters.models.exchange import (
+    EXCHANGE,
+    Exchange,
+    Outgoing,
+    Protocol,
+    open_session,
+    protocol_of,
+    wants_stream,
+)
 from service.adapters.models.failures import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused
 from service.adapters.models.library import Library, import_for_calls, load
 from service.adapters.models.memory import packed
@@ -30,11 +39,13 @@ from service.adapters.models.messages import continued, in_openai_form, mark_for
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.parameters import chosen_parameters
 from service.adapters.models.patterns import Patterns, RequestPattern, kind_of, pattern_of, rehearsals_of
+from service.adapters.models.responses import ResponsesReader
 from service.adapters.models.sources import LitellmSource, ProviderSource, Source, failure_of
 from service.adapters.models.streams import (
     ChatCompletionsReader,
     Ending,
     MessagesReader,
+    StreamReader,
     Tokens,
 )
 from service.adapters.redaction import secrets_of
@@ -330,8 +341,8 @@ class LitellmModel:
         return LitellmSource(stream, exchange, self._spec, self._secrets())
 
     def _read_here(self, response: aiohttp.ClientResponse, exchange: Exchange) -> Source:
-        reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
-        return ProviderSource(response, reader, self._spec)
+        assert exchange.taken is not None
+        return ProviderSource(response, _READERS[exchange.taken](), self._spec)
 
     async def _send_at_once(
         self,
@@ -499,6 +510,12 @@ class LitellmModel:
         return sum(prices)
 
 
+_READERS: Mapping[Protocol, Callable[[], StreamReader]] = {
+    "chat_completions": ChatCompletionsReader,
+    "messages": MessagesReader,
+    "responses": ResponsesReader,
+}
+
 _WITHOUT: dict[str, Any] = {
     "input_usd_per_million_tokens": None,
     "output_usd_per_million_tokens": None,
@@ -570,11 +587,7 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
         window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
         speaks_through_us=client is not None
-        or (
-            (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers)
-            and info.get("mode") != "responses"
-            and not model.startswith("responses/")
-        ),
+        or (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers),
         client=client,
     )
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import aiohttp
 
 from service.adapters.models.errors import address_of, answered_with_page, begins_page, error_of
-from service.adapters.models.exchange import EXCHANGE, Exchange, Silence
+from service.adapters.models.exchange import EXCHANGE, TURN_SECONDS, Exchange, Silence
 from service.adapters.models.failures import ContentRefused
-from service.adapters.models.fields import json_of
+from service.adapters.models.fields import json_of, whole_characters
 from service.adapters.models.memory import MemoryCollector
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.streams import CARRIED, CARRIED_OF_CALLS, Ending, StreamReader, Tokens, ending_of
@@ -63,8 +63,6 @@ class Source(Protocol):
 
 PIECE_BYTES = 16 * 1024
 """Bytes of a stream that are read in one turn of the event loop."""
-TURN_SECONDS = 0.002
-"""A turn ends after that, at the next pause."""
 LARGE = 64 * 1024
 """Bytes of one line or document, or characters of calls, that are read in a thread."""
 _LOOKS_EVERY = 16
@@ -189,8 +187,12 @@ class LitellmSource:
             async with asyncio.timeout(self._seconds):
                 chunk = await self._next()
         except TimeoutError:
+            if self._finish_reason:
+                return None
             raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
         except Exception as error:  # noqa: BLE001  as in _ask
+            if self._finish_reason:  # of what stands behind it, or of litellm's own accounts
+                return None
             raise failure_of(error, self._exchange, self._spec, self._secrets) from None
         if chunk is None:
             return None
@@ -230,7 +232,7 @@ class LitellmSource:
             self._tool_calls.add(piece.index, piece.id or "", piece.function.name or "", arguments, extra)
         for name in CARRIED:
             self._memory.add(name, getattr(choice.delta, name, None))
-        return choice.delta.content or ""
+        return whole_characters(choice.delta.content or "")
 
     @property
     def hidden_characters(self) -> int:

@@ -1,4 +1,4 @@
-"""The two streams that nearly all providers speak, from bytes to texts; sans-I/O.
+"""The two streams that nearly all providers speak, from bytes to texts; sans-I/O. The third: ``responses``.
 
 Why not litellm's own reader: it costs 250 to 345 ms of CPU per 1,000 tokens, this 4 to 16. litellm still makes the
 request. Facts that the readers respect:
@@ -18,8 +18,7 @@ of its usage, ids or reasoning is left out, and the reply goes on. Once the end 
 behind it ends the reply in a failure.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -35,19 +34,17 @@ from service.adapters.models.fields import (
     list_of,
     name_of,
     object_of,
-    read_document,
     text_of,
     texts_of,
     whole_characters,
 )
+from service.adapters.models.lines import CONTENT, TEXT, Lines, Payloads, Repeated, broken, decode_text
 from service.adapters.models.memory import Collected, MemoryCollector
 from service.adapters.models.tool_calls import ToolCalls, is_object
 from service.domain.errors import Unavailable
 from service.domain.model import ToolCall
-from service.ports.model import MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING
+from service.ports.model import MODEL_SENT_NOTHING
 
-MAX_LINE_BYTES = 4 * 1024 * 1024
-"""A longer line, or a longer document, is no model's doing."""
 MAX_CHOICES = 8
 """Choices of one chunk that are read; one is asked for."""
 MAX_CALLS_AT_ONCE = 250
@@ -125,11 +122,7 @@ class StreamReader(Protocol):
         """
 
 
-def _broken(sentence: str) -> Unavailable:
-    return Unavailable(f"the model's provider {sentence}", code=MODEL_REPLY_BROKEN)
-
-
-def _ended_early(*, has_come: bool) -> Unavailable:
+def ended_early(*, has_come: bool) -> Unavailable:
     if has_come:
         return Unavailable("the model's provider ended its stream before the reply did")
     return Unavailable(
@@ -137,167 +130,6 @@ def _ended_early(*, has_come: bool) -> Unavailable:
         " context_tokens of the model to the window that its server was started with",
         code=MODEL_SENT_NOTHING,
     )
-
-
-class _Lines:
-    """Bytes in, the payloads of whole ``data:`` lines out; of an answer that is no stream, the whole of it at its end.
-
-    A blank line is an empty payload: it ends an event.
-    """
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-        self._document: bytearray | None = None
-        self._has_begun = False
-        self._ends_with_return = False
-        self._is_between = False
-        """Whether a line begins here."""
-        self.held_bytes = 0
-
-    def feed(self, data: bytes) -> list[bytes]:
-        if self._is_between and data.endswith(b"\n\n"):  # nearly always: one event, whole
-            if data.startswith(b"data:") and data.count(b"\n") == 2:
-                return [data[5:].strip()]
-            if data.startswith(b"event:") and data.count(b"\n") == 3 and (at := data.find(b"\ndata:")) > 0:
-                return [data[at + 6 :].strip()]
-        if not self._has_begun:
-            data = data.lstrip(b"\xef\xbb\xbf \t\r\n")
-            if not data:
-                return []
-            self._has_begun = True
-            if data[:1] in b"{[":
-                self._document = bytearray()
-        if self._document is not None:
-            self._document += data
-            self.held_bytes = len(self._document)
-            if self.held_bytes > MAX_LINE_BYTES:
-                raise _broken("sent a document without end")
-            return []
-        if self._ends_with_return and data.startswith(b"\n"):
-            data = data[1:]
-        self._ends_with_return = data.endswith(b"\r")
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = bytes(self._rest) + lines[0]
-            self._rest = bytearray()
-        self._rest += rest
-        self._is_between = not self._rest and not self._ends_with_return
-        self.held_bytes = len(self._rest)
-        if self.held_bytes > MAX_LINE_BYTES:
-            raise _broken("sent a line without end")
-        return [line[5:].strip() for line in lines if line.startswith(b"data:") or not line.strip()]
-
-    def finish(self) -> list[bytes]:
-        """Return the payloads that the end of the bytes completes."""
-        if self._document is not None:
-            document, self._document = bytes(self._document), bytearray()
-            return [document, b""] if document.strip() else []
-        line, self._rest = bytes(self._rest.strip()), bytearray()
-        return [line[5:].strip(), b""] if line.startswith(b"data:") else [b""]
-
-
-class _Payloads:
-    """Documents of payloads, also of those that are over several lines."""
-
-    def __init__(self) -> None:
-        self._begun: list[bytes] = []
-        self._bytes = 0
-        """Size of the lines, with the room that each takes besides."""
-        self._tried_bytes = 0
-
-    @property
-    def has_begun(self) -> bool:
-        return bool(self._begun)
-
-    def documents(self, payload: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the objects that a payload completes; ``b""`` ends an event.
-
-        Raises UnreadableError for an event that is no JSON.
-        """
-        if not payload:
-            begun = self._take()
-            if len(begun) == 1 and b"\n" not in begun[0]:
-                raise UnreadableError
-            if begun:
-                yield from _documents_of(begun)
-            return
-        self._bytes += len(payload) + _LINE_BYTES
-        self._begun.append(payload)
-        if self._tried_bytes <= _MAX_TRIED * self._bytes:
-            self._tried_bytes += self._bytes
-            try:
-                document = read_document(b"\n".join(self._begun))
-            except UnreadableError:
-                pass
-            else:
-                self._take()
-                yield from _objects_in(document)
-        if self._bytes > MAX_LINE_BYTES:
-            self._take()
-            raise UnreadableError
-
-    def _take(self) -> list[bytes]:
-        begun, self._begun, self._bytes, self._tried_bytes = self._begun, [], 0, 0
-        return begun
-
-
-_LINE_BYTES = 64
-_MAX_TRIED = 8
-"""Bytes that are read once more for each byte of a document over several lines that does not end with its event."""
-
-
-def _documents_of(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the document over these lines, or those of lines that are one each, such as NDJSON."""
-    joined = b"\n".join(lines)
-    try:
-        yield from _objects_in(read_document(joined))
-        return
-    except UnreadableError:
-        pass
-    for line in joined.split(b"\n"):
-        payload = line.strip().removeprefix(b"data:").strip()
-        if payload and payload != b"[DONE]":
-            yield from _objects_in(read_document(payload))
-
-
-def _objects_in(document: object) -> Iterator[dict[str, Any]]:
-    return (each for each in (document if isinstance(document, list) else [document]) if isinstance(each, dict))
-
-
-class _Repeated:
-    """Reads payloads that differ in their text alone, as nearly all of a stream do, without decoding the rest again."""
-
-    def __init__(self) -> None:
-        self.head = self.tail = _NEVER
-        """Bytes before and behind the letters of the text."""
-        self.start = self.end = 0
-        """Where the text is, with its quotes; its end from behind."""
-        self._left = _MAX_LEARNED
-
-    def learn(self, payload: bytes, text: re.Pattern[bytes], read: Callable[[bytes], str]) -> None:
-        """Learn from a payload that has nothing but a text. ``text``: finds it, with its quotes as a group; ``read``
-        returns that of such a payload.
-        """
-        if not self._left:
-            return
-        self._left -= 1
-        if (found := text.search(payload)) is None:
-            return
-        head, tail = payload[: found.start(1) + 1], payload[found.end(1) - 1 :]
-        if read(head + _OTHER + tail) == _OTHER.decode():
-            self.head, self.tail = head, tail
-            self.start, self.end = len(head) - 1, 1 - len(tail)
-
-
-_CONTENT = re.compile(rb'"content": ?("(?:[^"\\]|\\.)*+")', re.DOTALL)
-_TEXT = re.compile(rb'"text": ?("(?:[^"\\]|\\.)*+")', re.DOTALL)
-_NEVER = b"\0"
-_OTHER = b"another text"
-_MAX_LEARNED = 8
-"""Attempts for one stream: of some each payload has something else besides."""
-_text: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
 
 
 class _FunctionPiece(Struct, gc=False):
@@ -475,9 +307,9 @@ class ChatCompletionsReader:
     """The stream of ``POST …/chat/completions``."""
 
     def __init__(self) -> None:
-        self._lines = _Lines()
-        self._payloads = _Payloads()
-        self._repeated = _Repeated()
+        self._lines = Lines()
+        self._payloads = Payloads()
+        self._repeated = Repeated()
         self._tool_calls = ToolCalls()
         self._finish_reason = ""
         self._refused = False
@@ -501,7 +333,7 @@ class ChatCompletionsReader:
         for payload in payloads:
             if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
                 try:
-                    text = _text.decode(payload[repeated.start : repeated.end])
+                    text = decode_text(payload[repeated.start : repeated.end])
                 except (msgspec.DecodeError, ValueError):
                     text = ""
                 if text:
@@ -522,7 +354,7 @@ class ChatCompletionsReader:
             text = self._only_text(chunk)
             if text:
                 self._has_come = True
-                repeated.learn(payload, _CONTENT, self._text_of)
+                repeated.learn(payload, CONTENT, self._text_of)
                 yield text
             elif chunk.choices or chunk.usage is not None or chunk.error:
                 yield from self._read(chunk)
@@ -539,7 +371,7 @@ class ChatCompletionsReader:
                 yield PAUSE
         except UnreadableError:
             if not self.is_whole:
-                raise _broken("sent a chunk that is not one") from None
+                raise broken("sent a chunk that is not one") from None
 
     def _text_of(self, payload: bytes) -> str:
         return self._only_text(_chat_chunk.decode(payload))
@@ -643,7 +475,7 @@ class ChatCompletionsReader:
 
     def ending(self) -> Ending:
         if not self.is_whole or not (self._finish_reason or self._has_come or self._memory):
-            raise _ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
+            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
         return ending_of(
             self._finish_reason, self._tool_calls, self._memory, self._tokens, self._model, refused=self._refused
         )
@@ -656,7 +488,7 @@ def ending_of(
     given = end_reason(said, has_calls=False, refused=refused)
     found = calls.with_extras(cut=given == "length")
     if given == "broken" and not (found and all(is_object(call.arguments) for call, _ in found)):
-        raise _broken(f"ended its reply as {said!r}")
+        raise broken(f"ended its reply as {said!r}")
     reason = end_reason(said, has_calls=bool(found), refused=refused)
     assert reason != "broken"
     return Ending(
@@ -766,9 +598,9 @@ class MessagesReader:
     """The stream of ``POST …/messages``."""
 
     def __init__(self) -> None:
-        self._lines = _Lines()
-        self._payloads = _Payloads()
-        self._repeated = _Repeated()
+        self._lines = Lines()
+        self._payloads = Payloads()
+        self._repeated = Repeated()
         self._tool_calls = ToolCalls()
         self._stop_reason = ""
         self._stopped = False
@@ -788,7 +620,7 @@ class MessagesReader:
         for payload in payloads:
             if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
                 try:
-                    text = _text.decode(payload[repeated.start : repeated.end])
+                    text = decode_text(payload[repeated.start : repeated.end])
                 except (msgspec.DecodeError, ValueError):
                     text = ""
                 if text:
@@ -811,7 +643,7 @@ class MessagesReader:
             else:
                 text = self._read(event)
                 if text and event.type == "content_block_delta":
-                    repeated.learn(payload, _TEXT, _text_of_event)
+                    repeated.learn(payload, TEXT, _text_of_event)
                 yield text
 
     def _read_otherwise(self, payload: bytes) -> Iterator[str]:
@@ -825,7 +657,7 @@ class MessagesReader:
                     yield self._read(_event_of(document))
         except UnreadableError:
             if not self.is_whole:
-                raise _broken("sent an event that is not one") from None
+                raise broken("sent an event that is not one") from None
 
     def _read_whole(self, message: dict[str, Any]) -> Iterator[str]:
         for index, block in enumerate(message["content"]):
@@ -910,6 +742,6 @@ class MessagesReader:
 
     def ending(self) -> Ending:
         if not self.is_whole or not (self._stop_reason or self._has_come or self._memory):
-            raise _ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
+            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
         tokens = self.tokens() or Tokens(0, self._usage.output_tokens or 0)
         return ending_of(self._stop_reason, self._tool_calls, self._memory, tokens, self._model)

@@ -331,6 +331,13 @@ async def test_prices_are_litellms_or_those_of_the_settings(provider, make):
     provider.will_reply("ok", input_tokens=1_000_000, output_tokens=1_000_000)
     _, end = await reply(make("openai/gpt-4.1"))
     assert end.usage.cost_usd == pytest.approx(10.0)
+    provider.will_reply("ok", input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
+    _, end = await reply(make("openai/gpt-5.2"))
+    assert end.usage.cost_usd == pytest.approx(0.6 * 1.75 + 0.4 * 0.175 + 0.1 * 14)
+    for tokens, price in ((100_000, 1.25), (300_000, 2.5)):  # a token of a long prompt costs more
+        provider.will_reply("ok", input_tokens=tokens, output_tokens=0)
+        _, end = await reply(make("gemini"))
+        assert end.usage.cost_usd == pytest.approx(tokens * price / 1_000_000)
     provider.will_reply("ok", input_tokens=1_000_000, output_tokens=500_000)
     own = {"input_usd_per_million_tokens": 3.0, "output_usd_per_million_tokens": 8.0}
     _, end = await reply(make("openai/our-own", **own))

@@ -29,15 +29,17 @@ class Lines:
         self._document: bytearray | None = None
         self._has_begun = False
         self._ends_with_return = False
-        self._is_between = False
+        self._is_between = True
         """Whether a line begins here."""
         self.held_bytes = 0
 
     def feed(self, data: bytes) -> list[bytes]:
         if self._is_between and data.endswith(b"\n\n"):  # nearly always: one event, whole
             if data.startswith(b"data:") and data.count(b"\n") == 2:
+                self._has_begun = True
                 return [data[5:].strip()]
             if data.startswith(b"event:") and data.count(b"\n") == 3 and (at := data.find(b"\ndata:")) > 0:
+                self._has_begun = True
                 return [data[at + 6 :].strip()]
         if not self._has_begun:
             data = data.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -45,7 +47,7 @@ class Lines:
                 return []
             self._has_begun = True
             if data[:1] in b"{[":
-                self._document = bytearray()
+                self._document, self._is_between = bytearray(), False
         if self._document is not None:
             self._document += data
             self.held_bytes = len(self._document)
@@ -66,7 +68,7 @@ class Lines:
         self.held_bytes = len(self._rest)
         if self.held_bytes > MAX_LINE_BYTES:
             raise broken("sent a line without end")
-        return [line[5:].strip() for line in lines if line.startswith(b"data:") or not line.strip()]
+        return [line[5:].strip() for line in lines if line.startswith(b"data:") or not line or line.isspace()]
 
     def finish(self) -> list[bytes]:
         """Return the payloads that the end of the bytes completes."""
@@ -81,14 +83,11 @@ class Payloads:
     """Documents of payloads, also of those that are over several lines."""
 
     def __init__(self) -> None:
-        self._begun: list[bytes] = []
+        self.begun: list[bytes] = []
+        """Lines of a document that has not ended; the same list throughout."""
         self._bytes = 0
         """Size of the lines, with the room that each takes besides."""
         self._tried_bytes = 0
-
-    @property
-    def has_begun(self) -> bool:
-        return bool(self._begun)
 
     def documents(self, payload: bytes) -> Iterator[dict[str, Any]]:
         """Yield the objects that a payload completes; ``b""`` ends an event.
@@ -103,11 +102,11 @@ class Payloads:
                 yield from _documents_of(begun)
             return
         self._bytes += len(payload) + _LINE_BYTES
-        self._begun.append(payload)
+        self.begun.append(payload)
         if self._tried_bytes <= _MAX_TRIED * self._bytes:
             self._tried_bytes += self._bytes
             try:
-                document = read_document(b"\n".join(self._begun))
+                document = read_document(b"\n".join(self.begun))
             except UnreadableError:
                 pass
             else:
@@ -118,7 +117,8 @@ class Payloads:
             raise UnreadableError
 
     def _take(self) -> list[bytes]:
-        begun, self._begun, self._bytes, self._tried_bytes = self._begun, [], 0, 0
+        begun, self._bytes, self._tried_bytes = self.begun.copy(), 0, 0
+        self.begun.clear()
         return begun
 
 

@@ -10,7 +10,9 @@ Importing this module imports nothing of litellm (``model_library``).
 
 import asyncio
 import hashlib
+import math
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from typing import Any
@@ -496,18 +498,9 @@ class LitellmModel:
             return (tokens.input * per_input + tokens.output * per_output) / 1_000_000
         if facts.price is None:
             return None
-        usage = library.module.Usage(
-            prompt_tokens=tokens.input,
-            completion_tokens=tokens.output,
-            total_tokens=tokens.input + tokens.output,
-            prompt_tokens_details={"cached_tokens": tokens.cache_read},
-            cache_read_input_tokens=tokens.cache_read,
-            cache_creation_input_tokens=tokens.cache_written,
-        )
-        prices: tuple[float, float] = library.module.cost_per_token(
-            model=facts.model, custom_llm_provider=facts.provider, usage_object=usage
-        )
-        return sum(prices)
+        if facts.by_token is not None and tokens.cache_read + tokens.cache_written <= tokens.input:
+            return facts.by_token.cost(tokens)
+        return _cost(library.module, facts.model, facts.provider, tokens)
 
 
 _READERS: Mapping[Protocol, Callable[[], StreamReader]] = {
@@ -559,6 +552,54 @@ class _Facts(Struct, frozen=True):
     """Whether its requests go through our transport."""
     client: Any
     """The client to pass for that; None where none is needed."""
+    by_token: "_TokenPrices | None"
+    """None where the price is not known, or where one token costs more in a long prompt."""
+
+
+class _TokenPrices(Struct, frozen=True):
+    """Prices in US dollars. litellm takes 0.1 to 0.4 ms to work out what a reply costs, as long as reading it takes."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_written: float
+
+    def cost(self, tokens: Tokens) -> float:
+        plain = tokens.input - tokens.cache_read - tokens.cache_written
+        cached = tokens.cache_read * self.cache_read + tokens.cache_written * self.cache_written
+        return plain * self.input + cached + tokens.output * self.output
+
+
+_BY_LENGTH = re.compile(r"_above_\d+k?_tokens")
+"""In names of litellm's prices: of long prompts."""
+
+
+def _prices_by_token(litellm: Any, model: str, provider: str, entry: Mapping[str, Any]) -> _TokenPrices | None:
+    """Return the prices of tokens by which litellm counts; None where it counts otherwise."""
+    if any(map(_BY_LENGTH.search, entry)):
+        return None
+    asked = (Tokens(1000, 0), Tokens(0, 1000), Tokens(1000, 0, cache_read=1000), Tokens(1000, 0, cache_written=1000))
+    mixed = Tokens(1000, 200, cache_read=300, cache_written=100)
+    try:
+        found = _TokenPrices(*(_cost(litellm, model, provider, tokens) / 1000 for tokens in asked))
+        is_so = math.isclose(found.cost(mixed), _cost(litellm, model, provider, mixed), rel_tol=1e-9)
+    except Exception:  # noqa: BLE001  it then raises for each reply, too
+        return None
+    return found if is_so else None
+
+
+def _cost(litellm: Any, model: str, provider: str, tokens: Tokens) -> float:
+    """Return the cost by litellm's table, in US dollars."""
+    usage = litellm.Usage(
+        prompt_tokens=tokens.input,
+        completion_tokens=tokens.output,
+        total_tokens=tokens.input + tokens.output,
+        prompt_tokens_details={"cached_tokens": tokens.cache_read},
+        cache_read_input_tokens=tokens.cache_read,
+        cache_creation_input_tokens=tokens.cache_written,
+    )
+    prices: tuple[float, float] = litellm.cost_per_token(model=model, custom_llm_provider=provider, usage_object=usage)
+    return sum(prices)
 
 
 def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _Facts:
@@ -577,18 +618,22 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
     supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
     client = library.client if provider in _TAKE_A_CLIENT else None
     import_for_calls(of_openai=client is None)
+    entry = litellm.model_cost.get(info.get("key"), {})
+    price = _price(info if provider in _OLLAMA else entry)
+    has_own = spec.input_usd_per_million_tokens is not None and spec.output_usd_per_million_tokens is not None
     return _Facts(
         provider=provider,
         model=model,
         is_known=bool(info),
         has_tools=supported is None or "tools" in supported,
-        price=_price(info if provider in _OLLAMA else litellm.model_cost.get(info.get("key"), {})),
+        price=price,
         takes_prefill=bool(info.get("supports_assistant_prefill")),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
         window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
         speaks_through_us=client is not None
         or (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers),
         client=client,
+        by_token=None if price is None or has_own else _prices_by_token(litellm, model, provider, entry),
     )
 
 

@@ -103,8 +103,7 @@ class MemoryCollector:
 
         Half of a signed thought would be refused, so a memory that is too large is none.
         """
-        characters = self._characters + sum(map(_size, calls))
-        if not (self or any(calls)) or characters > MAX_CHARACTERS:
+        if not (self or any(calls)) or self._characters + sum(map(_size, calls)) > MAX_CHARACTERS:
             return None
         message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items()}
         message |= self._objects

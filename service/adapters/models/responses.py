@@ -91,7 +91,7 @@ class ResponsesReader:
                 return
             if payload == b"[DONE]":
                 self._done = True
-            elif payload or self._payloads.has_begun:
+            elif payload or self._payloads.begun:
                 try:
                     event = _delta.decode(payload)
                 except (msgspec.DecodeError, RecursionError, ValueError):

@@ -63,6 +63,8 @@ class Source(Protocol):
 
 PIECE_BYTES = 16 * 1024
 """Bytes of a stream that are read in one turn of the event loop."""
+SMALL_BYTES = 1024
+"""As many are read without a look at the time."""
 LARGE = 64 * 1024
 """Bytes of one line or document, or characters of calls, that are read in a thread."""
 _LOOKS_EVERY = 16
@@ -77,14 +79,14 @@ class ProviderSource:
         self._content = response.content
         self._reader = reader
         self._spec = spec
-        self._seconds = spec.first_token_timeout_seconds
+        self._seconds, self._idle_seconds = spec.first_token_timeout_seconds, spec.idle_timeout_seconds
+        self._last_seconds = min(self._idle_seconds, LAST_SECONDS)
         self._silence = Silence(self._content)
         self._failure: Exception | None = None
         self._url = response.url
         self._has_ended = False
         self._data = b""
-        self._at = 0
-        """How much of the data was read."""
+        """The data that is still to be read."""
         self._reading: Iterator[str] | None = None
         """The texts of a piece of it that are still to be taken."""
         self._is_large = False
@@ -93,7 +95,8 @@ class ProviderSource:
     async def read(self) -> Sequence[str] | None:
         if self._failure is not None:
             raise self._failure
-        if self._reading is not None or self._at < len(self._data):
+        reader = self._reader
+        if self._reading is not None or self._data:
             await asyncio.sleep(0)  # others have their turn
         elif self._has_ended:
             return None
@@ -108,18 +111,25 @@ class ProviderSource:
                 data = self._cut_off("broke the connection off")
             finally:
                 self._silence.end()
-            if not self.has_begun and begins_page(data):
-                raise answered_with_page(address_of(str(self._url)), 200)
-            self._data, self._at, self.has_begun, self._has_ended = data, 0, self.has_begun or bool(data), not data
+            if not self.has_begun:
+                if begins_page(data):
+                    raise answered_with_page(address_of(str(self._url)), 200)
+                self.has_begun = bool(data)
+            if 0 < len(data) <= SMALL_BYTES and reader.held_bytes <= LARGE:  # nearly always: no turn is too long
+                texts: list[str] = []
+                try:
+                    texts.extend(reader.feed(data))
+                except (ServiceError, ContentRefused) as error:
+                    self._fail_after(texts, error)
+                self._seconds = self._last_seconds if reader.is_whole else self._idle_seconds
+                return texts if all(texts) else [text for text in texts if text]
+            self._data, self._has_ended = data, not data
         if self._reading is None:
-            self._is_large = self._reader.held_bytes > LARGE
-            piece = self._data[self._at : self._at + PIECE_BYTES]
-            self._at += len(piece)
-            self._reading = self._reader.feed(piece) if piece else self._reader.finish()
+            self._is_large = reader.held_bytes > LARGE
+            piece, self._data = self._data[:PIECE_BYTES], self._data[PIECE_BYTES:]
+            self._reading = reader.feed(piece) if piece else reader.finish()
         texts = await asyncio.to_thread(self._take) if self._is_large else self._take()
-        self._seconds = self._spec.idle_timeout_seconds
-        if self._reader.is_whole:
-            self._seconds = min(self._seconds, LAST_SECONDS)
+        self._seconds = self._last_seconds if reader.is_whole else self._idle_seconds
         return None if self._has_ended and not texts and self._reading is None else texts
 
     def _cut_off(self, how: str) -> bytes:
@@ -144,12 +154,16 @@ class ProviderSource:
                 texts.extend(islice(reading, _LOOKS_EVERY))
                 if len(texts) == before:
                     break
-        except (ServiceError, ContentRefused) as error:  # not before the texts that came with it
-            if not any(texts):
-                raise
-            self._failure = error.with_traceback(None)
+        except (ServiceError, ContentRefused) as error:
+            self._fail_after(texts, error)
         self._reading = None
         return texts if all(texts) else [text for text in texts if text]
+
+    def _fail_after(self, texts: Collection[str], error: ServiceError | ContentRefused) -> None:
+        """Fail at the next read: not before the texts that came with it. Raise the error where none did."""
+        if not any(texts):
+            raise error
+        self._failure = error.with_traceback(None)
 
     @property
     def hidden_characters(self) -> int:

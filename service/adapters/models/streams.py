@@ -180,6 +180,17 @@ class _ChatDelta(Struct, gc=False):
     parts: list[Any] | None = None
     """A content that is no text: its parts."""
 
+    def has_carried(self) -> bool:
+        """Return whether it has any of the fields of ``CARRIED``."""
+        return bool(
+            self.reasoning_content
+            or self.reasoning
+            or self.reasoning_details
+            or self.thinking_blocks
+            or self.extra_content
+            or self.provider_specific_fields
+        )
+
 
 CARRIED = (
     "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "extra_content",
@@ -329,8 +340,12 @@ class ChatCompletionsReader:
         return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
-        repeated = self._repeated
+        repeated, begun = self._repeated, self._payloads.begun
         for payload in payloads:
+            if not payload:
+                if begun:
+                    yield from self._read_otherwise(payload)
+                continue
             if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
                 try:
                     text = decode_text(payload[repeated.start : repeated.end])
@@ -339,10 +354,6 @@ class ChatCompletionsReader:
                 if text:
                     yield text
                     continue
-            elif not payload:
-                if self._payloads.has_begun:
-                    yield from self._read_otherwise(payload)
-                continue
             elif payload == b"[DONE]":
                 self._done = True
                 continue
@@ -385,11 +396,7 @@ class ChatCompletionsReader:
         delta = choice.delta
         if delta is None or not delta.content or choice.finish_reason or choice.index != self._choice:
             return ""
-        if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning or delta.extra_content:
-            return ""
-        if delta.reasoning_details or delta.thinking_blocks or delta.provider_specific_fields or choice.error:
-            return ""
-        return delta.content
+        return "" if delta.refusal or delta.tool_calls or choice.error or delta.has_carried() else delta.content
 
     def _read(self, chunk: _ChatChunk) -> Iterator[str]:
         if chunk.error:
@@ -446,9 +453,10 @@ class ChatCompletionsReader:
         if delta.function_call is not None:
             self._has_come = True
             self._tool_calls.add(None, "", delta.function_call.name or "", delta.function_call.given())
-        for name in CARRIED:
-            if value := getattr(delta, name):
-                self._memory.add(name, value)
+        if delta.has_carried():
+            for name in CARRIED:
+                if value := getattr(delta, name):
+                    self._memory.add(name, value)
 
     @property
     def held_bytes(self) -> int:
@@ -616,8 +624,12 @@ class MessagesReader:
         return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
-        repeated = self._repeated
+        repeated, begun = self._repeated, self._payloads.begun
         for payload in payloads:
+            if not payload:
+                if begun:
+                    yield from self._read_otherwise(payload)
+                continue
             if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
                 try:
                     text = decode_text(payload[repeated.start : repeated.end])
@@ -626,10 +638,6 @@ class MessagesReader:
                 if text:
                     yield text
                     continue
-            elif not payload:
-                if self._payloads.has_begun:
-                    yield from self._read_otherwise(payload)
-                continue
             elif payload == b"[DONE]":
                 self._stopped = True
                 continue

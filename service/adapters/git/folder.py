@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 def import_folder(repository: Path, folder: Path, branch: str, root: str = "") -> str:
     """Put the folder's files into a new bare repository as one commit on the branch. Its time is that of the newest
-    file, so the same files give the same commit.
+    file, so the same files give the same commit. Nothing is flushed: that is the caller's (``create``).
 
     Special files, ``.git`` and ``node_modules`` are left out. Symbolic links are kept as git keeps them, and names that
     cannot be shown too, so that an index can list them as left out; neither is followed or used. ``root``: see
@@ -175,12 +175,8 @@ def _write_pack(folder: Path, objects: list[ShaFile], files: list[Found]) -> Non
             num_records=len(objects) + len(files),
             compression_level=4,
         )
-        pack.flush()
-        os.fsync(pack.fileno())
     entries = sorted((name, offset, checksum_) for name, (offset, checksum_) in written.items())
     base = f"pack-{iter_sha1(name for name, _, _ in entries).decode()}"
     with (folder / f"{base}.idx").open("wb") as index:
         write_pack_index_v2(index, entries, checksum)
-        index.flush()
-        os.fsync(index.fileno())
     partial.rename(folder / f"{base}.pack")

@@ -41,7 +41,7 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
             else:
                 _import_branch(made, remote, ref)
 
-        create(hosted, fill, branch=ref)
+        create(hosted, fill, branch=ref, durable=True)
 
 
 def forget_repository(hosted: Path) -> None:
@@ -96,7 +96,7 @@ def _import_branch(made: Path, remote: Remote, ref: str) -> None:
             f"{remote.url or os.fspath(remote.path)} has no branch {ref!r}.{hint}",
             code="no_such_branch",
         )
-    with opened(made, durable=True) as repository:
+    with opened(made) as repository:  # ``create`` flushes all of it, once
         name = ref.encode()
         repository.refs[Ref(HEADS + name)] = repository.refs[Ref(FETCHED + name)]
         repository.refs.remove_if_equals(Ref(FETCHED + name), None)
@@ -106,7 +106,7 @@ def _import_files(made: Path, remote: Remote, ref: str) -> None:
     found = git_transport.fetch(made, remote, [ref], 1)
     if ref not in found:
         raise Invalid(f"{remote.path} has no branch {ref!r}.", code="no_such_branch")
-    with opened(made, durable=True) as repository:
+    with opened(made) as repository:  # ``create`` flushes all of it, once
         newest = commit_of(repository, found[ref])
         commit = Commit()
         commit.tree, commit.parents = newest.tree, []

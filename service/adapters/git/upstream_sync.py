@@ -56,7 +56,7 @@ def refresh(hosted: Path, remote: Remote, ref: str) -> bool:
         if is_plain:
             return _take_in_files(repository, _folder(remote), ours, ref)
         has_no_history = is_shallow(remote)
-        found = git_transport.fetch(hosted, remote, [ref], 1 if has_no_history else None)
+        found = git_transport.fetch(hosted, remote, [ref], 1 if has_no_history else None, durable=True)
         if ref not in found:
             raise Invalid(f"{remote.url or remote.path} has no branch {ref!r}.", code="no_such_branch")
         theirs = ObjectID(found[ref].encode())

@@ -76,9 +76,11 @@ def default_branch(remote: Remote) -> str:
     return branches[0]
 
 
-def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | None) -> dict[str, str]:
+def fetch(
+    clone: Path, remote: Remote, branches: Sequence[str], depth: int | None, *, durable: bool = False
+) -> dict[str, str]:
     """Bring what the clone lacks of the branches and return those that exist, with their commits.
-    ``refs/remotes/origin`` follows.
+    ``refs/remotes/origin`` follows. ``durable``: it is no clone, but a hosted repository.
     """
     found: dict[str, str] = {}
 
@@ -89,7 +91,7 @@ def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | Non
                 found[branch] = commit.decode()
         return [ObjectID(name) for name in {name.encode() for name in found.values()} if not repository_has(name)]
 
-    with opened(clone) as repository:
+    with opened(clone, durable=durable) as repository:
 
         def repository_has(name: bytes) -> bool:
             return ObjectID(name) in repository.object_store

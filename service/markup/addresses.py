@@ -17,7 +17,7 @@ def encoded_address(address: str) -> str:
 
 def with_anchor(address: str, anchor: str) -> str:
     """Return an address, encoded, with the anchor of a section; empty for none."""
-    return f"{encoded_address(address)}#{re.sub(_SPACE, '%20', anchor)}" if anchor else encoded_address(address)
+    return f"{encoded_address(address)}#{_SPACE.sub('%20', anchor)}" if anchor else encoded_address(address)
 
 
 _SPACE = re.compile(r"\s")

@@ -66,19 +66,22 @@ def _kinds() -> frozenset[str]:
     return frozenset(_lists().kinds.split())
 
 
+_Frames = Mapping[str, Mapping[int, Set[str]]]
+"""Words by the letter that they begin or end with, and by their length, the longest first."""
+
+
 @cache
-def _frames() -> tuple[Mapping[int, Set[str]], Mapping[int, Set[str]]]:
-    """Return the words before a term, and those behind it, by their length, the longest first."""
+def _frames() -> tuple[_Frames, _Frames]:
+    """Return the words before a term, by their first letter, and those behind it, by their last one."""
     lists = _lists()
-    return _by_length(lists.before), _by_length(lists.behind)
+    return _by_letter(lists.before, 0), _by_letter(lists.behind, -1)
 
 
-def _by_length(lists: Mapping[str, tuple[str, ...]]) -> Mapping[int, Set[str]]:
-    all_words = {words for each in lists.values() for words in each}
-    return {
-        length: {words for words in all_words if len(words) == length}
-        for length in sorted(set(map(len, all_words)), reverse=True)
-    }
+def _by_letter(lists: Mapping[str, tuple[str, ...]], at: int) -> _Frames:
+    found: dict[str, dict[int, set[str]]] = {}
+    for words in sorted({words for each in lists.values() for words in each}, key=len, reverse=True):
+        found.setdefault(words[at], {}).setdefault(len(words), set()).add(words)
+    return found
 
 
 def term_key(name: str) -> str:
@@ -152,7 +155,7 @@ def names_asked(question: str) -> tuple[str, ...]:
 
 @lru_cache(MAX_KEPT_ASKED)
 def _names_asked(question: str) -> tuple[str, ...]:
-    text = _USE.sub(r"\1", question)
+    text = _USE.sub(r"\1", question) if "=" in question else question
     if not text or len(text) > MAX_TERM:
         return ()
     found = [*names_in(text)]
@@ -192,17 +195,17 @@ def mention(name: str, text: str, folded: str) -> int | None:
     return SAME_KEY if key != name.casefold().strip("-") and key in _SIGNS.sub("", folded) else None
 
 
-def _beginning(text: str, by_length: Mapping[int, Set[str]]) -> int:
+def _beginning(text: str, frames: _Frames) -> int:
     """Return the length of the words that a text begins with, and goes on; scripts without blanks have none there."""
-    for length, words in by_length.items():
+    for length, words in frames.get(text[:1].casefold(), {}).items():
         begun, after = text[:length].casefold(), text[length : length + 1]
         if begun in words and (after == " " or not begun[-1].isalpha() or begun[-1] > _LATIN):
             return length
     return 0
 
 
-def _ending(text: str, by_length: Mapping[int, Set[str]]) -> int:
-    for length, words in by_length.items():
+def _ending(text: str, frames: _Frames) -> int:
+    for length, words in frames.get(text[-1:].casefold(), {}).items():
         end, before = text[-length:].casefold(), text[-length - 1 : -length]
         if end in words and (before == " " or (before != "" and end[0] > _LATIN)):
             return length

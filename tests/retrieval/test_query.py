@@ -518,6 +518,7 @@ POSTS = {
         ("Why is the wind gauge slow?", "guide/gauge.md"),
         ("How do I mend a slow wind gauge?", "guide/gauge.md"),
         ("Why was the wind gauge slow in the 4.0 release?", "blog/announcing-kite-4.md"),
+        ("February 16, 2021: slow wind gauge", "blog/announcing-kite-4.md"),
     ],
 )
 async def test_a_post_about_a_release_stands_behind_a_guide_unless_it_is_asked_for(indexed, question, path):

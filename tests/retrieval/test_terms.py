@@ -197,3 +197,11 @@ async def test_heading_of_a_term_goes_before_a_row_of_its_page(indexed):
     await indexed.fill({"docs/reference.md": page, "docs/berth.md": "# Berths\n\nA berth is for a ship.\n"})
     for query in ("mast", "What does mast do?", "how do I use `mast`"):
         assert await first(indexed, query) == ("/reference#mast", "mast")
+
+
+async def test_page_with_a_name_in_its_title_goes_before_pages_that_mention_it(indexed):
+    mention = "# {}\n\nPass it through `tide_encoder`, then `tide_encoder` again: the tide and the encoder.\n"
+    pages = {f"docs/{name}.md": mention.format(name.title()) for name in ("waves", "winds", "clouds")}
+    await indexed.fill({**pages, "docs/reference.md": "# Encoders - `tide_encoder`\n\nWrites a row.\n"})
+    for query in ("tide_encoder", "`tide_encoder`", "what is tide_encoder"):
+        assert (await first(indexed, query))[0] == "/reference"

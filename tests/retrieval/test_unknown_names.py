@@ -52,3 +52,13 @@ async def test_word_of_the_page_stands_for_that_of_a_reader(indexed):
     await indexed.fill({"parcels.md": PAGE})
     material = await indexed.index.find_material(DOMAIN, MaterialRequest(("How heavy may a package be?",), 2_000))
     assert {word.typed: word.kindred for word in material.words}["package"] == ("parcel",)
+
+
+async def test_word_that_a_page_is_called_by_has_no_stand_in(indexed):
+    ropes = (
+        "# Flags\n\nA flag or a switch is raised on the mast, option by option. A flag is a flag, a switch a switch.\n"
+    )
+    await indexed.fill({"arguments.md": "# Arguments\n\nAn argument is loud.\n", "flags.md": ropes})
+    for query in ("argument", "loud argument"):
+        found = (await indexed.index.search(DOMAIN, query)).sections
+        assert [section.path for section in found] == ["arguments.md"]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,13 +15,10 @@ from service.workers.admission.admissions import Admissions, OverLimit
 REQUEST = RequestAccepted("assistant", datetime(2026, 1, 2, tzinfo=UTC), "org", "project", "key", "address")
 
 
-async def admissions_of(
-    data: Path, limits: Limits, store: EventStore, clock=now, turns=None, steady=None
-) -> Admissions:
+async def admissions_of(data: Path, limits: Limits, store: EventStore, clock=now, turns=None) -> Admissions:
     async with await Views.open(data / "views.db", store, all_projections()) as views:
         await views.catch_up()
-        steady = time.monotonic if clock is now else steady or (lambda: clock().timestamp())
-        admissions = Admissions(store, limits, b"secret", clock, turns=turns, steady=steady)
+        admissions = Admissions(store, limits, b"secret", clock, turns=turns)
         await admissions.load(views)
     return admissions
 

@@ -9,9 +9,12 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 
 import msgspec
 from msgspec import Struct
+
+_WORD = re.compile(r"\w+")
 
 
 class _Lists(Struct, frozen=True):
@@ -40,6 +43,12 @@ def _phrase() -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, _lists().phrases))})\b", re.IGNORECASE)
 
 
+@cache
+def _beginnings() -> frozenset[tuple[str, str]]:
+    """Return the first two words of phrases: most texts have none, and are not looked through for each phrase."""
+    return frozenset(next(pairwise(_WORD.findall(phrase))) for phrase in _lists().phrases)
+
+
 def kindred_words(word: str) -> tuple[str, ...]:
     """Return the words that may stand for a word, given in lower case; none for most."""
     known = _kindred()
@@ -58,6 +67,8 @@ def kindred_words(word: str) -> tuple[str, ...]:
 def phrase_words(text: str) -> tuple[str, ...]:
     """Return the words that phrases of a text stand for: cancel, for "call off"."""
     phrases = _lists().phrases
+    if _beginnings().isdisjoint(pairwise(_WORD.findall(text.lower()))):
+        return ()
     return tuple(dict.fromkeys(phrases[" ".join(match[0].lower().split())] for match in _phrase().finditer(text)))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from posixpath import dirname
 from urllib.parse import unquote
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from tantivy import Query, Schema
@@ -36,7 +37,7 @@ from service.retrieval.index.stored import FORMAT, PAGES_FILE, RELEASE_POST, sec
 from service.retrieval.index.vectors import meant
 from service.retrieval.material.asked import Nearness
 from service.retrieval.material.boilerplate import asks_for_history, asks_for_releases
-from service.retrieval.readers.entries import Entry, decode_entries
+from service.retrieval.readers.entries import decode_entries
 from service.retrieval.search.entries import entry_named, narrowed
 from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
@@ -69,6 +70,10 @@ FUSED_PAGES = 120
 """The pages whose order their meaning may change."""
 MAX_LANGUAGES = 200
 """Tags of languages in filters, whose numbers of sections are kept."""
+MAX_PAGE_ROWS = 500
+"""Pages whose names are kept: about 0.2 MB for each of the ``MAX_OPEN`` connections."""
+MOST_PREPARED = 120
+"""Ids of a query that SQLite keeps prepared."""
 MAX_NAMED = 8
 MAX_OF_A_TERM = 100
 """Sections of one term that are compared: more have a heading such as "Examples", which is hardly asked for."""
@@ -87,8 +92,11 @@ class _PageRow(Struct, frozen=True, array_like=True, gc=False):
     title: str
 
 
-_SectionRow = tuple[str, str, str, str, int, int, str, str]
-"""Heading, heading path as JSON, anchor, text, first and last line, and its file where that is not the page's."""
+_HEADINGS = msgspec.json.Decoder(tuple[str, ...])
+_SectionRow = tuple[str, str, str, str, int, int, str, str, str]
+"""Heading, heading path as JSON, anchor, text, first and last line, its file and its address where they are not the
+page's, and its entries as JSON.
+"""
 
 
 class SiteIndex:
@@ -122,6 +130,7 @@ class SiteIndex:
         default = str(meta.get("language") or "en")
         self._languages = Languages(self._copies.languages, default, self._copies.translated)
         self._links: PageAddresses | None = None
+        self._page_rows: dict[int, _PageRow] = {}
         self._sections_in: dict[str, int] = {}
         """By the language of readers, the number of sections for them."""
         self._positions = array("i", [-1])  # by page id, which are counted from 1
@@ -223,7 +232,11 @@ class SiteIndex:
             terms = read_question(query, self._words, near, reader.read_in)
         if not terms.weights:
             return None
-        terms = replace(terms, is_about_changes=asks_for_history(query), is_about_releases=asks_for_releases(query))
+        terms = replace(
+            terms,
+            is_about_changes=bool(self._history) and asks_for_history(query),
+            is_about_releases=bool(self._posts) and asks_for_releases(query),
+        )
         ranking = self._ranked(terms, reader, current_path, count=count if nearness is None else FUSED_PAGES)
         if nearness is not None:
             self._fuse(ranking, nearness)
@@ -249,8 +262,8 @@ class SiteIndex:
 
     def term_sections(self, query: str, reader: Reader) -> list[TermSection]:
         """Return the sections of the term that a query is or asks for, the best first; for a name in code that has no
-        section of its own those that have it in their text. They are in the reader's language if any are, and no copies
-        of one another.
+        section of its own those that have it in their page's title, heading or text. They are in the reader's language
+        if any are, and no copies of one another.
         """
         names = names_asked(query)
         keys, written = _keys(names), [name for name in names if is_written_as_code(name)]
@@ -258,7 +271,7 @@ class SiteIndex:
         for only in (reader.own, reader.only) if reader.is_divided else (reader.only,):
             found += self._of_terms(self._words.with_term(keys, only(SECTIONS), MAX_OF_A_TERM), query)
             if written and not any(each.leads for each in found):
-                found += self._naming(self._words.with_name(written, only(SECTIONS), MAX_OF_A_TERM), written)
+                found += self._naming(written, only)
             if found:
                 break
         found.sort(key=lambda each: (not each.leads, each.place, each.id))
@@ -269,15 +282,14 @@ class SiteIndex:
         """Return those of the sections that are about the term that a query is or asks for."""
         first = [id_ for id_ in sections if id_ & ((1 << PAGE_SHIFT) - 1) == 0]
         titles = self._pages([id_ >> PAGE_SHIFT for id_ in first]) if first else {}
-        asked = ",".join(map(str, sections))
-        rows = self._db.execute(
-            "SELECT id, heading_path, entries, is_code, length(text)"  # noqa: S608  (numbers)
-            f" FROM sections WHERE id IN ({asked}) ORDER BY id"
+        rows = self._where(
+            "SELECT id, heading_path, entries, is_code, length(text) FROM sections WHERE id IN ({}) ORDER BY id",
+            sections,
         )
         found = []
         for id_, path, entries, is_code, size in rows if sections else ():
             title = titles[id_ >> PAGE_SHIFT].title if id_ in first else ""
-            headings = tuple(json.loads(path))
+            headings = _HEADINGS.decode(path)
             spelled = spelling(
                 query, title, headings, decode_entries(entries) if entries else (), is_code=bool(is_code)
             )
@@ -288,13 +300,21 @@ class SiteIndex:
                 )
         return without_outer(found)
 
-    def _naming(self, sections: Sequence[int], names: Sequence[str]) -> list[TermSection]:
-        """Return those of the sections that have a name in their text, except for change logs and other versions."""
+    def _naming(self, names: Sequence[str], only: Callable[[Schema], Query | None]) -> list[TermSection]:
+        """Return the sections that have a name in the title of their page, their heading or their text, except for
+        change logs and other versions.
+        """
+        titled = self._words.titled_with(names, only(PAGES), MAX_OF_A_TERM)
+        sections = {page << PAGE_SHIFT: None for page in titled}
+        sections |= dict.fromkeys(self._words.with_name(names, only(SECTIONS), MAX_OF_A_TERM))
+        titles = self._pages(titled)
         found = []
-        for id_, (_, _, _, text, *_) in self._rows(sections).items():
-            spelled, aside = mentioned(names, text), self._aside(id_, has_text=bool(text))
-            if spelled is not None and not any(aside):
-                found.append(TermSection(id_, (*aside, spelled.nearness, spelled.kind)))
+        for id_, (heading, _, _, text, *_) in self._rows(list(sections)).items():
+            page = titles.get(id_ >> PAGE_SHIFT) if id_ & ((1 << PAGE_SHIFT) - 1) == 0 else None
+            spelled = mentioned(names, page.title if page is not None else "", f"{heading}\n{text}")
+            older, of_releases, _ = self._aside(id_, has_text=True)
+            if spelled is not None and not older and not of_releases:
+                found.append(TermSection(id_, (spelled.nearness, spelled.kind)))
         return found
 
     def _aside(self, section: int, *, has_text: bool) -> tuple[bool, bool, bool]:
@@ -388,8 +408,7 @@ class SiteIndex:
         join_meaning(ranking, pages)
 
     def _hashes(self, sections: Sequence[int]) -> dict[int, bytes]:
-        asked = ",".join(map(str, sections))
-        return dict(self._db.execute(f"SELECT id, hash FROM sections WHERE id IN ({asked})"))  # noqa: S608  (numbers)
+        return dict(self._where("SELECT id, hash FROM sections WHERE id IN ({})", sections))
 
     def hashes(self) -> dict[bytes, int]:
         """Return the content hashes of all sections, each with a section that has it, in their order."""
@@ -411,10 +430,10 @@ class SiteIndex:
 
     def meanings(self, sections: Sequence[int]) -> dict[bytes, str]:
         """Return the texts to embed for these sections, by the hash of their content."""
-        asked = ",".join(map(str, sections))
-        rows = self._db.execute(
-            "SELECT sections.hash, pages.title, heading_path, text FROM sections"  # noqa: S608  (numbers)
-            f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} WHERE sections.id IN ({asked}) ORDER BY sections.id"
+        rows = self._where(
+            "SELECT sections.hash, pages.title, heading_path, text FROM sections"  # noqa: S608  (a number)
+            f" JOIN pages ON pages.id = sections.id >> {PAGE_SHIFT} WHERE sections.id IN ({{}}) ORDER BY sections.id",
+            sections,
         )
         return {
             key: meant(title, json.loads(path), words_of(zlib.decompress(text).decode()))
@@ -428,14 +447,14 @@ class SiteIndex:
         top = picked[0][0] if picked else 1.0
         rows = self._pages([candidate.page for _, _, candidate in picked])
         ids = [section for _, section, _ in picked]
-        texts, entries = self._rows(ids), self._entries(ids)
+        texts = self._rows(ids)
         shown = []
         for score, id_, candidate in picked:
             why = None
             if explained_to is not None:
                 why = explained(self._words, self._copies, ranking, candidate, id_, explained_to)
             section = self._section(texts[id_], rows[candidate.page], score / top if top > 0 else 1.0, why)
-            entry = entry_named(entries.get(id_, ()), section, ranking.terms, self._words)
+            entry = entry_named(decode_entries(texts[id_][-1]), section, ranking.terms, self._words)
             shown.append(narrowed(section, entry) if entry is not None else section)
         return tuple(shown)
 
@@ -445,13 +464,13 @@ class SiteIndex:
         return replace(section, highlights=Highlights(*shown))
 
     def _section(self, row: _SectionRow, page: _PageRow, score: float, explanation: Explanation | None) -> Section:
-        heading, headings, anchor, text, start, end, path, url = row
+        heading, headings, anchor, text, start, end, path, url, _ = row
         return Section(
             path=path or page.path,
             url=with_anchor(url or page.url, "" if url else anchor),
             title=page.title,
             heading=heading,
-            heading_path=tuple(json.loads(headings)),
+            heading_path=_HEADINGS.decode(headings),
             text=text,
             start_line=start,
             end_line=end,
@@ -461,19 +480,23 @@ class SiteIndex:
         )
 
     def _rows(self, sections: Sequence[int]) -> dict[int, _SectionRow]:
-        asked = ",".join(map(str, sections))
         return {
-            id_: (heading, headings, anchor, zlib.decompress(text).decode(), start, end, path, url)
-            for id_, heading, headings, anchor, text, start, end, path, url in self._db.execute(
-                "SELECT id, heading, heading_path, anchor, text, start_line, end_line, path, url"  # noqa: S608  (numbers)
-                f" FROM sections WHERE id IN ({asked}) ORDER BY id"
+            id_: (heading, headings, anchor, zlib.decompress(text).decode(), start, end, path, url, entries)
+            for id_, heading, headings, anchor, text, start, end, path, url, entries in self._where(
+                "SELECT id, heading, heading_path, anchor, text, start_line, end_line, path, url, entries"
+                " FROM sections WHERE id IN ({}) ORDER BY id",
+                sections,
             )
         }
 
-    def _entries(self, sections: Sequence[int]) -> dict[int, tuple[Entry, ...]]:
-        asked = ",".join(map(str, sections))
-        found = self._db.execute(f"SELECT id, entries FROM sections WHERE id IN ({asked}) AND entries != ''")  # noqa: S608  (numbers)
-        return {section: decode_entries(entries) for section, entries in found}
+    def _where(self, query: str, ids: Sequence[int]) -> sqlite3.Cursor:
+        """Run a query over some ids, which it has as ``{}``. Their number is made a round one: to prepare another query
+        takes SQLite longer than to find a few rows.
+        """
+        if len(ids) > MOST_PREPARED:
+            return self._db.execute(query.format(",".join(map(str, ids))))
+        values = [*ids, *[ids[-1] for _ in range(-len(ids) % 10)]]
+        return self._db.execute(query.format(",".join("?" * len(values))), values)
 
     # Pages
 
@@ -577,9 +600,16 @@ class SiteIndex:
         return is_for(groups, readers)
 
     def _pages(self, ids: Sequence[int]) -> dict[int, _PageRow]:
-        asked = ",".join(map(str, ids))
-        rows = self._db.execute(f"SELECT id, path, url, title FROM pages WHERE id IN ({asked})")  # noqa: S608  (numbers)
-        return {row[0]: _PageRow(*row) for row in rows}
+        """Return the rows of pages, in the order asked for."""
+        kept = self._page_rows
+        missing = [id_ for id_ in ids if id_ not in kept]
+        if missing:
+            if len(kept) + len(missing) > MAX_PAGE_ROWS:
+                kept.clear()
+                missing = list(ids)
+            rows = self._where("SELECT id, path, url, title FROM pages WHERE id IN ({})", missing)
+            kept.update((row[0], _PageRow(*row)) for row in rows)
+        return {id_: kept[id_] for id_ in ids if id_ in kept}
 
     def _page_at(self, path: str) -> _PageRow | None:
         """Return the page with a path or an address, which may be percent-encoded and have a query and an anchor."""

@@ -42,8 +42,8 @@ _HISTORY = re.compile(
     re.IGNORECASE,
 )
 _ASKS_HISTORY = re.compile(
-    r"\b(?:change ?log|release|released|version|versions|changed|changes|new in|since when|deprecat\w*|upgrad\w*"
-    r"|migrat\w*|breaking|v?\d+\.\d+|since (?:which|what)|seit wann|depuis quand|desde cuándo)\b"
+    r"(?<![\w-])(?:change ?log|release|released|version|versions|changed|changes|new in|since when|deprecat\w*"
+    r"|upgrad\w*|migrat\w*|breaking|v?\d+\.\d+|since (?:which|what)|seit wann|depuis quand|desde cuándo)\b"
     r"|\bwhen (?:was|were|did)\b.{1,80}\b(?:added|introduced|removed|dropped|renamed|appear)\b",
     re.IGNORECASE,
 )
@@ -54,8 +54,11 @@ _RELEASE = re.compile(
     r"|[a-z]-?\d{1,3}(?:-\d{1,3})?(?:\.mdx?)?$|\b\w{1,40} \d{1,3}(?:[:!]|$)",
     re.IGNORECASE,
 )
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _ASKS_RELEASES = re.compile(
-    r"\b(?:change ?log|releas(?:e|es|ed)|announc\w*|what.?s new|new in|blog|news|v?\d+\.\d+)\b", re.IGNORECASE
+    r"(?<![\w-])(?:change ?log|releas(?:e|es|ed)|announc\w*|what.?s new|new in|blog|news|v?\d+\.\d+)\b"
+    rf"|\b{_MONTH}\.? (?:\d{{1,2}},? )?\d{{4}}\b|\b\d{{4}}-\d\d-\d\d\b",
+    re.IGNORECASE,
 )
 _COOKIES = re.compile(
     r"\bcookies?\b.{0,200}\b(?:accept|consent|agree|preferences|privacy)\b", re.IGNORECASE | re.DOTALL
@@ -134,7 +137,7 @@ def is_release_post(path: str, title: str) -> bool:
 
 
 def asks_for_releases(question: str) -> bool:
-    """Return whether a question is about releases themselves."""
+    """Return whether a question is about releases themselves, or names a day or a month, as news do."""
     return _ASKS_RELEASES.search(question) is not None
 
 

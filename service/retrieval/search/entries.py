@@ -22,15 +22,18 @@ def entry_named(entries: Sequence[Entry], section: Section, terms: Terms, words:
     """Return the entry that a question names; None where it is about the section."""
     if not entries:
         return None
+    known = terms.weights.keys()
+    named = [(entry, own) for entry in entries if (own := set(words.name_terms(entry.term))) and known >= own]
+    if not named:
+        return None
     whole = sum(weight * words.rarity(term) for term, weight in terms.weights.items()) or 1.0
     above = {form for text in (section.title, *section.heading_path) for form in words.terms(text)}
     best: tuple[float, Entry | None] = (0.0, None)
-    for entry in entries:
-        named = set(words.terms(entry.term))
-        if not named or not terms.weights.keys() >= named or named <= above:
+    for entry, own in named:
+        if own <= above:
             continue
-        part = sum(terms.weights[term] * words.rarity(term) for term in named) / whole
-        is_name = len(named) > 1 and " " not in entry.term
+        part = sum(terms.weights[term] * words.rarity(term) for term in own) / whole
+        is_name = len(own) > 1 and " " not in entry.term
         if part > best[0] and part >= (LEAST_OF_A_NAME if is_name else LEAST_MEANT):
             best = (part, entry)
     return best[1]

@@ -157,28 +157,30 @@ def rank_pages(
     for hit in words.best_sections({"body": (BODY, body), "heading": (HEADINGS, terms.weights)}, only_sections,
                                    SECTIONS_READ, entry_points(words, terms)):  # fmt: skip
         ranking.sections.setdefault(hit.id >> PAGE_SHIFT, []).append(hit)
-    for page, found in ranking.sections.items():
+    scores, sections = ranking.scores, ranking.sections
+    for page, found in sections.items():
         score = found[0].score
         if len(found) > 1:
             score += NEXT_PART * sum([hit.score for hit in found[1 : 1 + NEXT_SECTIONS]])
-        ranking.scores[page] = score
+        scores[page] = score
     of_pages: Mapping[PageField, tuple[float, Mapping[str, float]]] = {
         "title": (TITLE, terms.weights),
         "link": (LINKS, terms.weights),
     }
-    for hit in words.best_pages(of_pages, only_pages, PAGES_READ):
-        ranking.scores[hit.id] = ranking.scores.get(hit.id, 0.0) + hit.score
-    whole = words.best_pages({"text": (1.0, body)}, only_pages, PAGES_READ) if not terms.is_unfinished else []
-    for hit in whole:
-        ranking.scores[hit.id] = ranking.scores.get(hit.id, 0.0) + text_points(hit.score, ranking.sections.get(hit.id))
-    first = heapq.nlargest(max(PAIRED_PAGES, count), ranking.scores, key=ranking.scores.__getitem__)
+    for page, score in words.best_pages(of_pages, only_pages, PAGES_READ).items():
+        scores[page] = scores.get(page, 0.0) + score
+    whole = words.best_pages({"text": (1.0, body)}, only_pages, PAGES_READ) if not terms.is_unfinished else {}
+    for page, score in whole.items():
+        scores[page] = scores.get(page, 0.0) + text_points(score, sections.get(page))
+    first = sorted(scores, key=scores.__getitem__, reverse=True)[: max(PAIRED_PAGES, count)]
     _reward_pairs(words, ranking, first[:PAIRED_PAGES])
     return ranking, first
 
 
 def text_points(score: float, sections: Sequence[Hit] | None) -> float:
     """Return the points of a page's whole text. ``sections``: those of the page that were found, best first."""
-    return PAGE * max(0.0, score - COUNTED * sections[0].score) if sections else PAGE * score
+    more = score - COUNTED * sections[0].score if sections else score
+    return PAGE * more if more > 0 else 0.0
 
 
 def entry_points(words: Words, terms: Terms) -> dict[str, float]:

@@ -5,7 +5,8 @@ between backticks or spelled as such or as one word without a capital: a heading
 is often on many pages, and only goes first on its own page. Of several sections of a term those of the current version
 go first, then those that are no change log, then those that spell the term as the question does; of these a page goes
 before a heading, and a heading before a row. The rest is left to the ranking. A name in code without a section of its
-own, ``SKIP_BRIDGE``, goes by the sections that have it: its parts are words that many pages may have.
+own, ``SKIP_BRIDGE``, goes by the sections that have it, first that of a page with it in its title: its parts are words
+that many pages may have.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,11 +92,20 @@ def _is_name(name: str, asked: str, near: int, kind: int, *, is_code: bool, is_b
     return is_name(name) and (kind != ENTRY or (is_bare and near == SAME))
 
 
-def mentioned(written: Iterable[str], text: str) -> Spelling | None:
-    """Return how a text spells one of some names in code; None where it has none of them."""
-    folded = text.casefold()
-    near = [each for name in written if (each := mention(name, text, folded)) is not None]
-    return Spelling(False, min(near), MENTION) if near else None
+def mentioned(written: Iterable[str], title: str, text: str) -> Spelling | None:
+    """Return how a section spells one of some names in code; None where it has none of them. ``title``: that of the
+    page, if this is its first section.
+    """
+    places = [(kind, each, each.casefold()) for kind, each in ((TITLE, title), (MENTION, text))]
+    return min(
+        (
+            Spelling(False, near, kind)
+            for kind, each, folded in places
+            for name in written
+            if (near := mention(name, each, folded)) is not None
+        ),
+        default=None,
+    )
 
 
 def without_outer(sections: Sequence[TermSection]) -> list[TermSection]:

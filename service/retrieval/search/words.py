@@ -21,6 +21,7 @@ from tantivy import Occur, Query
 
 from service.domain.search import SearchFilter
 from service.markup.languages.detection import known_language
+from service.markup.languages.kindred_words import kindred_words
 from service.ports.search_index import NO_FILTER
 from service.retrieval.search.analysis.compounds import compound_parts
 from service.retrieval.search.analysis.terms import analyzer, folder, forms_of, indexed, joined_names
@@ -35,10 +36,11 @@ MAX_NAME = 200
 MAX_OF_PAGES = 3_000
 """Sections of some pages that are scored."""
 MAX_STEMS = 5000
-"""Words of questions whose terms are kept, and terms whose frequencies are."""
+"""Words of questions whose terms are kept, and terms of which it is kept how many sections have them."""
 LEFT_BY_WRITERS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 
 SectionField = Literal["body", "heading"]
+_SECTION_FIELDS: tuple[SectionField, ...] = ("body", "heading")
 PageField = Literal["title", "link", "text"]
 
 _ANALYZER = "words"
@@ -253,6 +255,9 @@ class Words:
         self._analyzer, self._folder = analyzer(), folder()
         self._stems: dict[tuple[str, str], str] = {}
         self._frequencies: dict[str, int] = {}
+        self._known: dict[str, bool] = {}
+        self._kindred: dict[str, Sequence[str]] = {}
+        self._name_terms: dict[str, Sequence[str]] = {}
 
     @classmethod
     def open(cls, folder: Path) -> "Words":
@@ -283,6 +288,28 @@ class Words:
     def terms(self, text: str) -> list[str]:
         return self._analyzer.analyze(text)
 
+    def is_in_title(self, term: str) -> bool:
+        return bool(self.pages.doc_freq("title", term))
+
+    def kindred(self, word: str) -> Sequence[str]:
+        """Return the terms of the site that may stand for a word, given in lower case."""
+        known = self._kindred.get(word)
+        if known is None:
+            if len(self._kindred) >= MAX_STEMS:
+                self._kindred.clear()
+            terms = dict.fromkeys(map(self.stem, kindred_words(word)))
+            known = self._kindred[word] = [term for term in terms if term and self.is_known(term)]
+        return known
+
+    def name_terms(self, name: str) -> Sequence[str]:
+        """Return the terms of the name of a row or an item, which are kept: a table has many."""
+        known = self._name_terms.get(name)
+        if known is None:
+            if len(self._name_terms) >= MAX_STEMS:
+                self._name_terms.clear()
+            known = self._name_terms[name] = self._analyzer.analyze(name)
+        return known
+
     def folded(self, word: str) -> str:
         """Return a word as terms are written, in lower case and without accents, but with its ending."""
         return (self._folder.analyze(word) or [""])[0]
@@ -312,12 +339,21 @@ class Words:
 
     def is_among(self, term: str, only: Query) -> bool:
         """Return whether a section that may be found has the term in its body or its headings."""
-        fields = [(Occur.Should, _term(SECTIONS, field, term, 1)) for field in ("body", "heading")]
-        return bool(_hits(self.sections, _any_of(fields, only), 1))
+        fields = [(Occur.Should, _term(SECTIONS, field, term, 1)) for field in _SECTION_FIELDS]
+        return bool(_scores(self.sections, _any_of(fields, only), 1))
 
     def is_known(self, term: str) -> bool:
-        in_sections = self.frequency(term) or self.sections.doc_freq("heading", term)
-        return bool(in_sections or self.pages.doc_freq("title", term) or self.pages.doc_freq("link", term))
+        known = self._known.get(term)
+        if known is None:
+            if len(self._known) >= MAX_STEMS:
+                self._known.clear()
+            known = self._known[term] = bool(
+                self.frequency(term)
+                or self.sections.doc_freq("heading", term)
+                or self.pages.doc_freq("title", term)
+                or self.pages.doc_freq("link", term)
+            )
+        return known
 
     def best_sections(
         self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int,
@@ -346,41 +382,49 @@ class Words:
         known = [key for key in keys if self.sections.doc_freq("term", key)]
         if not known:
             return []
-        query = Query.term_set_query(SECTIONS, "term", known)
-        return [hit.id for hit in _hits(self.sections, _any_of([(Occur.Must, query)], only), limit)]
+        terms = Query.boolean_query([(Occur.Should, Query.term_query(SECTIONS, "term", key, "basic")) for key in known])
+        return list(_scores(self.sections, _any_of([(Occur.Must, Query.const_score_query(terms, 1.0))], only), limit))
 
     def with_name(self, names: Iterable[str], only: Query | None, limit: int) -> list[int]:
-        """Return the best sections whose bodies have a name, in whatever way its parts are written together."""
+        """Return the best sections whose headings or bodies have a name, however its parts are written together."""
         terms = dict.fromkeys(self.stem(joined) for name in names for joined in joined_names(name) or (name,))
-        clauses = [(Occur.Should, _term(SECTIONS, "body", term, 1)) for term in terms if self.frequency(term)]
-        return [hit.id for hit in _hits(self.sections, _any_of(clauses, only), limit)] if clauses else []
+        known = [term for term in terms if self.is_known(term)]
+        clauses = [(Occur.Should, _term(SECTIONS, field, term, 1)) for term in known for field in _SECTION_FIELDS]
+        return list(_scores(self.sections, _any_of(clauses, only), limit)) if clauses else []
+
+    def titled_with(self, names: Iterable[str], only: Query | None, limit: int) -> list[int]:
+        """Return the pages whose titles have a name, however its parts are written together."""
+        terms = dict.fromkeys(self.stem(joined) for name in names for joined in joined_names(name) or (name,))
+        clauses = [(Occur.Should, _term(PAGES, "title", term, 1)) for term in terms if self.is_in_title(term)]
+        return list(_scores(self.pages, _any_of(clauses, only), limit)) if clauses else []
 
     def best_pages(
         self, weighed: Mapping[PageField, tuple[float, Mapping[str, float]]], only: Query | None, limit: int
-    ) -> list[Hit]:
-        """Best first; ``weighed`` as for ``best_sections``."""
+    ) -> dict[int, float]:
+        """Return scores by page, best first; ``weighed`` as for ``best_sections``."""
         clauses = [
             (Occur.Should, _term(PAGES, field, term, weight * each))
             for field, (weight, terms) in weighed.items()
             for term, each in terms.items()
         ]
-        return _hits(self.pages, _any_of(clauses, only), limit)
+        return _scores(self.pages, _any_of(clauses, only), limit)
 
     def phrases(self, pairs: Iterable[tuple[str, str]], among: Sequence[int]) -> dict[int, float]:
         """The scores of those among the given sections where two words stand side by side."""
         wanted = frozenset(among)
         only = _of_pages(list({id_ >> PAGE_SHIFT for id_ in wanted}))
-        phrases = (Query.phrase_query(SECTIONS, "body", list(pair)) for pair in pairs)
+        known = [pair for pair in pairs if all(map(self.frequency, pair))]
+        phrases = (Query.phrase_query(SECTIONS, "body", list(pair)) for pair in known)
         clauses = [(Occur.Should, _any_of([(Occur.Must, phrase)], only)) for phrase in phrases]
         if not clauses or not wanted:
             return {}
-        found = _hits(self.sections, Query.boolean_query(clauses), MAX_OF_PAGES)
-        return {hit.id: hit.score for hit in found if hit.id in wanted}
+        found = _scores(self.sections, Query.boolean_query(clauses), MAX_OF_PAGES)
+        return {id_: score for id_, score in found.items() if id_ in wanted}
 
     def with_run(self, terms: Sequence[str], only: Query | None, limit: int) -> list[int]:
         """Return the sections whose bodies have these terms in a row."""
         query = Query.phrase_query(SECTIONS, "body", list(terms))
-        return [hit.id for hit in _hits(self.sections, _any_of([(Occur.Should, query)], only), limit)]
+        return list(_scores(self.sections, _any_of([(Occur.Should, query)], only), limit))
 
     def sections_of_pages(
         self, weighed: Mapping[SectionField, tuple[float, Mapping[str, float]]], pairs: Iterable[tuple[str, str]],
@@ -401,7 +445,7 @@ class Words:
         if not clauses:
             return {}
         query = _any_of([(Occur.Must, _any_of(clauses, only))], among)
-        return {hit.id: hit.score for hit in _hits(self.sections, query, MAX_OF_PAGES)}
+        return _scores(self.sections, query, MAX_OF_PAGES)
 
     def coverage_of_sections(
         self, weights: Mapping[str, float], pages: Sequence[int], only: Query | None
@@ -414,9 +458,7 @@ class Words:
             (
                 Occur.Should,
                 Query.const_score_query(
-                    Query.boolean_query(
-                        [(Occur.Should, _term(SECTIONS, field, term, 1)) for field in ("body", "heading")]
-                    ),
+                    Query.boolean_query([(Occur.Should, _term(SECTIONS, field, term, 1)) for field in _SECTION_FIELDS]),
                     weight / whole,
                 ),
             )
@@ -424,7 +466,7 @@ class Words:
             if weight > 0
         ]
         query = _any_of([(Occur.Must, _any_of(clauses, only))], _of_pages(pages))
-        return {hit.id: min(1.0, hit.score) for hit in _hits(self.sections, query, MAX_OF_PAGES)}
+        return {id_: min(1.0, score) for id_, score in _scores(self.sections, query, MAX_OF_PAGES).items()}
 
     def titled(self, name: str, only: Query | None, *, at: int | None) -> list[int]:
         """Return the page whose title has all words of a name, and the page ``at``, of those that may be found."""
@@ -434,7 +476,7 @@ class Words:
             ways.append(Query.boolean_query([(Occur.Must, _term(PAGES, "title", term, 1)) for term in terms[:12]]))
         if not ways:
             return []
-        return [hit.id for hit in _hits(self.pages, _any_of([(Occur.Should, way) for way in ways], only), len(ways))]
+        return list(_scores(self.pages, _any_of([(Occur.Should, way) for way in ways], only), len(ways)))
 
     def with_title(self, name: str, only: Query | None, limit: int) -> list[int]:
         """Return the pages whose titles have the words of a name, those with the fewest other words first."""
@@ -442,12 +484,12 @@ class Words:
         if not terms:
             return []
         query = Query.boolean_query([(Occur.Must, _term(PAGES, "title", term, 1)) for term in terms])
-        return [hit.id for hit in _hits(self.pages, _any_of([(Occur.Must, query)], only), limit)]
+        return list(_scores(self.pages, _any_of([(Occur.Must, query)], only), limit))
 
     def allowed_pages(self, pages: Sequence[int], only: Query | None) -> list[int]:
         """Return those of the pages that may be found."""
         ids = [(Occur.Should, Query.term_query(PAGES, "id", page)) for page in pages]
-        return [hit.id for hit in _hits(self.pages, _any_of(ids, only), len(pages))] if pages else []
+        return list(_scores(self.pages, _any_of(ids, only), len(pages))) if pages else []
 
     def rarity(self, term: str) -> float:
         """Return the inverse document frequency of a term among sections, as BM25 has it."""
@@ -458,7 +500,7 @@ class Words:
         """Return whether a page has a term in its title, its headings or its bodies."""
         fields = [(SECTIONS, self.sections, "body"), (SECTIONS, self.sections, "heading"), (PAGES, self.pages, "title")]
         return any(
-            _hits(
+            _scores(
                 searcher,
                 Query.boolean_query(
                     [
@@ -486,9 +528,9 @@ class Words:
         """
         title = [(Occur.Must, Query.fuzzy_term_query(PAGES, "title", term, distance))]
         body = [(Occur.Must, Query.fuzzy_term_query(SECTIONS, "body", term, distance))]
-        pages = _hits(self.pages, _any_of(title, only_pages), limit)
-        sections = _hits(self.sections, _any_of(body, only_sections), limit)
-        return [hit.id for hit in pages], [hit.id for hit in sections]
+        pages = _scores(self.pages, _any_of(title, only_pages), limit)
+        sections = _scores(self.sections, _any_of(body, only_sections), limit)
+        return list(pages), list(sections)
 
 
 def _term(schema: tantivy.Schema, field: str, term: str, weight: float) -> Query:
@@ -512,11 +554,15 @@ def _score_of(
 ) -> float:
     clauses = [(Occur.Should, _term(schema, field, term, weight)) for term, weight in terms.items()]
     only = Query.const_score_query(Query.term_query(schema, "id", id_), 0.0)
-    found = _hits(searcher, _any_of(clauses, only), 1)
-    return found[0].score if found else 0.0
+    return next(iter(_scores(searcher, _any_of(clauses, only), 1).values()), 0.0)
 
 
 def _hits(searcher: tantivy.Searcher, query: Query, limit: int) -> list[Hit]:
+    return [Hit(score, id_) for id_, score in _scores(searcher, query, limit).items()]
+
+
+def _scores(searcher: tantivy.Searcher, query: Query, limit: int) -> dict[int, float]:
+    """Return scores by id, best first."""
     found = searcher.search(query, limit, count=False).hits
     ids = searcher.fast_field_values("id", [address for _, address in found])
-    return [Hit(score, id_) for (score, _), id_ in zip(found, ids, strict=True)]  # type: ignore[arg-type]
+    return dict(zip(ids, [score for score, _ in found], strict=True))  # type: ignore[arg-type]

@@ -55,6 +55,8 @@ def parts_of(name: str) -> list[str]:
     A single letter is no part, it belongs to its neighbour (``OAuth``, ``gRPC``, ``IPv6``), and a name of short parts
     is one word (``PyPI``).
     """
+    if name.islower() and not name[-1].isdigit():
+        return []  # most words
     parts: list[str] = []
     for part in _HUMP.split(name):
         if parts and len(parts[-1]) == 1:

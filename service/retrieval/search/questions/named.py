@@ -78,7 +78,9 @@ def page_titled(query: str, titles: Mapping[int, str]) -> int | None:
     if not may_be_title(query):
         return None
     typed = _typed(query)
-    shown = {page: " ".join(title.split()) for page, title in titles.items()}
+    begun = typed[:1].casefold()  # few do, and the others cannot be it
+    shown = {page: " ".join(title.split()) for page, title in titles.items() if title.lstrip()[:1].casefold() == begun}
     same = [page for page, title in shown.items() if title == typed]
-    same = same or [page for page, title in shown.items() if _bare(title) == _bare(typed)]
+    bare = _bare(typed)
+    same = same or [page for page, title in shown.items() if _bare(title) == bare]
     return same[0] if same else None

@@ -6,7 +6,7 @@ neighbours also as one word, so ``retryDelaySecs``, ``retry_delay`` and "retry d
 site does not have is replaced by the nearest one that it has.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from tantivy import Query
 
 from service.domain.search import QueryWord
 from service.domain.texts.unicode_forms import normalized
-from service.markup.languages.kindred_words import is_english_word, kindred_words, phrase_words
+from service.markup.languages.kindred_words import is_english_word, phrase_words
 from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis.compounds import compound_parts
 from service.retrieval.search.analysis.terms import joined_names, parts_of, words_in
@@ -34,6 +34,8 @@ FORM, BINDING, COMPOUND = 0.2, 0.2, 0.2
 """Weights of further forms of a word, as it stands or without accents; of kana that bind a sentence; of the parts of a
 compound.
 """
+LEAST_KINDRED = 0.02
+"""Where such a word would weigh less, on a site with 1,500 sections, it changes no order and is not looked for."""
 MAX_KINDRED = 6
 """Terms that stand for one word."""
 ENGLISH = ("en",)
@@ -116,7 +118,11 @@ def _smallness(words: Words) -> float:
 def _add_kindred(chosen: dict[str, float], kindred: Mapping[str, Sequence[str]], words: Words, small: float) -> None:
     """Add terms that may stand for words of the question, where those leave place for them."""
     for word, terms in kindred.items():
-        weight = small * KINDRED if words.is_known(words.stem(word) or word) else small * NEAR
+        own = words.stem(word) or word
+        is_known = words.is_known(own)
+        weight = small * (KINDRED if is_known else NEAR)
+        if is_known and (weight < LEAST_KINDRED or words.is_in_title(own)):
+            continue
         _add(chosen, [term for term in terms if term not in chosen][: MAX_TERMS - len(chosen)], weight)
 
 
@@ -124,14 +130,19 @@ def _kindred(kept: Sequence[str], query: str, words: Words) -> dict[str, tuple[s
     """Return the site's terms that may stand for words of the question, and for its phrases."""
     found: dict[str, tuple[str, ...]] = {}
     own = {words.stem(word) for word in kept}
-    others = [(word.casefold(), kindred_words(word.casefold())) for word in kept[:MAX_TERMS]]
-    others += [(word, (word, *kindred_words(word))) for word in _phrase_words(query, ENGLISH)]
-    for word, each in others:
-        terms = dict.fromkeys(words.stem(other) for other in each)
-        known = tuple(term for term in terms if term and term not in own and words.is_known(term))
-        if known:
-            found[word] = known[:MAX_KINDRED]
+    for word in map(str.casefold, kept[:MAX_TERMS]):
+        _note_kindred(found, word, words.kindred(word), own)
+    for word in _phrase_words(query, ENGLISH):
+        term = words.stem(word)
+        said = [term] if words.is_known(term) else []
+        _note_kindred(found, word, [*said, *(other for other in words.kindred(word) if other != term)], own)
     return found
+
+
+def _note_kindred(found: dict[str, tuple[str, ...]], word: str, terms: Sequence[str], own: Collection[str]) -> None:
+    others = tuple(term for term in terms if term not in own)
+    if others:
+        found[word] = others[:MAX_KINDRED]
 
 
 def _phrase_words(query: str, languages: Sequence[str]) -> tuple[str, ...]:
@@ -212,15 +223,18 @@ def _corrected(
 ) -> dict[str, str]:  # fmt: skip
     """Replace words that the site does not have by words that it has; return these by what was typed."""
     corrected: dict[str, str] = {}
-    in_names = parts_of_names(query)
+    in_names: frozenset[str] | None = None
     for word in typed:
         term = words.stem(word)
         if len(corrected) >= MAX_CORRECTED or len(term) < LEAST_CORRECTED or not word.isalpha():
             continue
+        if words.frequency(term) > FEW_SECTIONS:
+            continue
+        in_names = parts_of_names(query) if in_names is None else in_names
         if word.casefold() in in_names or parts_of(word):
             continue  # its parts are asked for
         if any(map(words.is_known, words.forms(word, languages))):
-            if words.frequency(term) <= FEW_SECTIONS and (halves := _halves(word, words)):
+            if halves := _halves(word, words):
                 _add(weights, halves if words.with_run(halves, None, 1) else (), PART)
             continue
         if languages[0] == "en" and is_english_word(word.casefold()):

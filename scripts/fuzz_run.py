@@ -5,13 +5,13 @@ one that the description has. The others are ``tests/end_to_end/malformed.py``'s
 but 503. And ``tests/mcp/fuzzing.py``'s, to each of the two servers for agents: no answer is a 5xx.
 
 ``--streams`` reads broken streams of models' providers, ``tests/adapters/stream_fuzzing.py``'s, of each protocol: they
-end as the table of failures says, no turn of the event loop takes over 10 ms of processor time, and memory is bounded.
+end as the table of failures says, memory is bounded, and no turn of the event loop takes over 10 ms of processor time,
+where we read them: a chunk that litellm reads takes as long as its objects take.
 """
 
 import argparse
 import asyncio
 import gc
-import resource
 import sys
 import tempfile
 from collections import Counter
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench_table import report
-from tests.adapters.stream_fuzzing import MOST_SECONDS, PROTOCOLS, Protocol, read_all
+from tests.adapters.stream_fuzzing import MOST_SECONDS, PROTOCOLS, READERS, Protocol, read_all
 from tests.end_to_end.fuzzing import UNLIMITED, fuzz
 from tests.end_to_end.malformed import QUICK, send_malformed
 from tests.mcp.fuzzing import ADMIN_CALLS, CALLS, send_all
@@ -82,7 +82,7 @@ def mcp(folder: Path, requests: int, seed: int) -> tuple[Counter[str], list[str]
 
 Goal = dict[str, Any]
 MOST_MEBIBYTES = 64
-"""Growth of this process while it reads streams: the longest that are kept have 4 MiB, and are read several times."""
+"""Memory while one stream is read, besides the stream: what is kept has 4 MiB at most, and is read several times."""
 _WARMED_BY = 500
 
 
@@ -91,11 +91,21 @@ def streams(protocol: Protocol, number: int, seed: int) -> tuple[Counter[str], l
     asyncio.run(read_all(protocol, seed=seed, count=_WARMED_BY))  # what is imported late
     gc.collect()
     gc.freeze()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = asyncio.run(read_all(protocol, seed=seed + 1, count=number))
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    ends, held = found.ends, found.most_bytes // (1 << 20)
     goals = [
         goal(f"{protocol}: exceptions and broken promises", "none", len(found.wrong), met=not found.wrong),
+        goal(
+            f"{protocol}: most memory for one stream, MiB, of {found.measured} measured",
+            f"<= {MOST_MEBIBYTES}",
+            held,
+            met=held <= MOST_MEBIBYTES,
+        ),
+    ]
+    if protocol not in READERS:  # litellm's objects
+        ends["a turn took over 10 ms, in litellm"] = len(found.slow)
+        return ends, goals, found.wrong
+    goals += [
         goal(
             f"{protocol}: longest turn, ms of processor time",
             f"<= {1000 * MOST_SECONDS:.0f}",
@@ -103,9 +113,8 @@ def streams(protocol: Protocol, number: int, seed: int) -> tuple[Counter[str], l
             met=found.most_seconds <= MOST_SECONDS,
         ),
         goal(f"{protocol}: longer turns", "none", len(found.slow), met=not found.slow),
-        goal(f"{protocol}: more memory, MiB", f"<= {MOST_MEBIBYTES}", grown, met=grown <= MOST_MEBIBYTES),
     ]
-    return found.ends, goals, found.wrong + found.slow
+    return ends, goals, found.wrong + found.slow
 
 
 def goal(name: str, wanted: str, measured: float, *, met: bool) -> Goal:

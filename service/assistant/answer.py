@@ -36,7 +36,7 @@ from service.assistant.failures import (
 )
 from service.assistant.finding.finder import Finder
 from service.assistant.finding.first_search import FirstSearch
-from service.assistant.finding.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told
+from service.assistant.finding.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told, tools
 from service.assistant.finding.planning import Planner
 from service.assistant.finding.query import Queries, is_about_this_page, is_small_talk, queries_for
 from service.assistant.notes import continue_request, cut_off_note, stand_in_note
@@ -149,8 +149,10 @@ class _Answering:
         self.live: Callable[[LiveEvent], None] | None = None
         self._finder = Finder(question, index, settings)
         self._tools = Toolbox(self._finder, settings)
-        addresses, tools = self._finder.addresses, (SEARCH.name, READ_PAGE.name)
-        self._written = AnswerText(self._finder.found.url_of, addresses, addresses.resolve, tools, self._mark)
+        addresses = self._finder.addresses
+        self._written = AnswerText(
+            self._finder.found.url_of, addresses, addresses.resolve, (SEARCH, READ_PAGE), self._mark
+        )
         self._budget = ContextBudget()
         self._asked = ""
         """As ``Queries.asked``."""
@@ -421,10 +423,9 @@ class _Answering:
         self._finder.know_addresses(addresses)
         begun = self._transcript.begun
         going_on = Continuation(begun, continue_request()) if begun else None
-        tools = (SEARCH, READ_PAGE) if may_call else ()
         return ModelRequest(
             messages,
-            tools,
+            tools() if may_call else (),
             self._budget.reply_tokens,
             self._grounding(),
             going_on,

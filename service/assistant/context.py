@@ -16,13 +16,11 @@ answer. That needs no call of a model, so it delays nothing and cannot be manipu
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib import resources
 from itertools import groupby
-from string import Template
 
 from msgspec.structs import replace
 
+from service.assistant.prompts import prompt
 from service.assistant.question import Exchange
 from service.domain.texts.tokens import SAFETY, tokens_in
 from service.domain.threads.threads import ContextItem
@@ -136,7 +134,8 @@ def messages_for(
     the question that no page has. ``suggestions``: whether the model may suggest pages.
     """
     limit = share(budget, MAX_QUESTION_CHARACTERS, least=LEAST_QUESTION_CHARACTERS)
-    asked = Template(_prompt("question.md")).substitute(
+    asked = prompt(
+        "question",
         mark=mark,
         site=_site(site, mark),
         owner=f"{_tagged('site-owner', instructions, mark)}\n" if instructions else "",
@@ -146,7 +145,7 @@ def messages_for(
         reader=_reader(context, current_path, mark, budget),
         question=_unmarked(clip(question, limit), mark),
     )
-    rules = _prompt("answer.md") + (f"\n{_prompt('suggestions.md')}" if suggestions else "")
+    rules = prompt("answer") + (f"\n\n{prompt('suggestions')}" if suggestions else "")
     return (SystemMessage(rules), *_earlier_messages(earlier, budget), UserMessage(asked))
 
 
@@ -178,7 +177,8 @@ def planning_messages(
     turns = [*earlier[:1], *earlier[max(1, len(earlier) - MAX_PLANNED_TURNS) :]]
     told = "\n".join(_planned_turn(turn) for turn in turns)
     titles = "\n".join(f"- {_one_line(title, MAX_TITLE)}" for title in page_titles[:MAX_TITLES])
-    asked = Template(_prompt("plan_question.md")).substitute(
+    asked = prompt(
+        "plan_question",
         mark=mark,
         language=f"{_tagged('language-of-the-documentation', site_language, mark)}\n" if site_language else "",
         earlier=f"{_tagged('earlier', told, mark)}\n" if told else "",
@@ -188,7 +188,7 @@ def planning_messages(
         ),
         question=_unmarked(clip(question, LEAST_QUESTION_CHARACTERS), mark),
     )
-    return SystemMessage(_prompt("plan.md")), UserMessage(asked)
+    return SystemMessage(prompt("plan")), UserMessage(asked)
 
 
 def _planned_turn(turn: Exchange) -> str:
@@ -207,8 +207,8 @@ def last_messages(messages: Sequence[ModelMessage], said: str) -> tuple[ModelMes
     *before, asked = messages
     assert isinstance(asked, UserMessage)
     if said.strip():
-        return (*before, asked, AssistantMessage(said.rstrip()), UserMessage(_prompt("last_behind.md")))
-    return (*before, UserMessage(f"{asked.text.rstrip()}\n\n{_prompt('last.md')}"))
+        return (*before, asked, AssistantMessage(said.rstrip()), UserMessage(prompt("last_behind")))
+    return (*before, UserMessage(f"{asked.text.rstrip()}\n\n{prompt('last')}"))
 
 
 def ending_in_place(messages: Sequence[ModelMessage], said: str) -> tuple[ModelMessage, ...]:
@@ -217,14 +217,14 @@ def ending_in_place(messages: Sequence[ModelMessage], said: str) -> tuple[ModelM
     """
     *before, result = messages
     assert isinstance(result, ToolMessage)
-    note = _prompt("last_behind.md" if said.strip() else "last.md")
+    note = prompt("last_behind" if said.strip() else "last")
     return (*before, replace(result, text=f"{result.text.rstrip()}\n\n{note}"))
 
 
 def results_text(passages: Sequence[Passage], mark: str, note: str = "") -> str:
     """Return a tool's result. ``note``: our words about it."""
-    text = Template(_prompt("results.md")).substitute(mark=mark, passages=passages_text(passages, mark))
-    return f"{text.rstrip()}\n\n{_unmarked(note, mark)}\n" if note else text
+    text = prompt("results", mark=mark, passages=passages_text(passages, mark))
+    return f"{text}\n\n{_unmarked(note, mark)}" if note else text
 
 
 def passages_text(passages: Iterable[Passage], mark: str) -> str:
@@ -315,8 +315,3 @@ def _attribute(value: str, mark: str) -> str:
 
 def _unmarked(text: str, mark: str) -> str:
     return text.replace(mark, "")
-
-
-@cache
-def _prompt(name: str) -> str:
-    return resources.files("service.assistant").joinpath("prompts", name).read_text(encoding="utf-8")

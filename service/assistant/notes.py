@@ -7,6 +7,7 @@ from importlib import resources
 
 import msgspec
 
+from service.assistant.prompts import prompt
 from service.markup.languages.detection import language_of
 
 
@@ -34,10 +35,9 @@ def stand_in_note(failure: str, question: str) -> str:
     return f"{_note(failure, question)}{gap}{_note('passages_found', question)}"
 
 
-@cache
 def continue_request() -> str:
     """Return the instruction for a model that goes on with a text that was cut off."""
-    return resources.files("service.assistant").joinpath("prompts", "continue.md").read_text(encoding="utf-8")
+    return prompt("continue")
 
 
 def _note(name: str, question: str) -> str:

@@ -23,7 +23,13 @@ from service.commands.access.people import (
 from service.commands.erasures import erase_subject
 from service.domain.access.members import PERSON_NOT_FOUND, ROLES
 from service.domain.access.names import HTTPS_REQUIRED, ONLY_HERE, Names, is_only_here, link_base
-from service.domain.access.people import INVITATION_DAYS, INVITATION_LIFETIME, LINK_LIFETIME, LINK_MINUTES
+from service.domain.access.people import (
+    INVITATION_DAYS,
+    INVITATION_LIFETIME,
+    LINK_LIFETIME,
+    LINK_MINUTES,
+    small_letters,
+)
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from service.queries.access.people import get_person, has_anyone_signed_in, list_members, list_people, people_by_email
 from service.queries.organizations import list_organizations
@@ -103,7 +109,7 @@ async def _the_person(runtime: Runtime, named: str) -> PersonView:
     """Return a person by id or email. Raises NotFound, and Conflict where several have the email."""
     if (found := await get_person(runtime.views, named)) is not None:
         return found
-    several = await people_by_email(runtime.views, named.strip().lower())
+    several = await people_by_email(runtime.views, small_letters(named.strip()))
     if not several:
         add = f"docsmith person add {named} --role editor"
         raise NotFound(f"Person not found: {named}. Add them: {add}", code=PERSON_NOT_FOUND)

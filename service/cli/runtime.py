@@ -146,5 +146,7 @@ class Program:
     """The API's description, as ``/openapi.json`` serves it."""
     check: "Callable[[Path, Settings], Awaitable[None]]"
     """Raise ServiceError when the parts of the service cannot be built from the settings and the log."""
+    find_damages: Callable[[list[Path]], dict[str, str]]
+    """What is wrong with which of the hosted repositories, by the names of their folders; it reads all of them."""
     schemas: Mapping[str, Mapping[str, str]]
     """The kinds of tables in the database of the log, and in that of the vault, each with the package of its steps."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eventstore import EventStore, Metadata, StoreUnavailable, execute, load
-from service.domain.allowed_folders import AllowFolder, DisallowFolder
+from service.domain.allowed_folders import AllowedFolders, AllowFolder, DisallowFolder
 from service.domain.errors import Invalid
 from service.runtime.system import now
 from service.streams import FOLDERS
@@ -17,9 +17,14 @@ INSTALLATION = "installation"
 async def allowed_folders(store: EventStore) -> Sequence[str]:
     """Return their full paths; none while the log cannot be read, when nothing could be made of them."""
     try:
-        return (await load(store, FOLDERS, INSTALLATION)).state.folders
+        return (await known_folders(store)).folders
     except StoreUnavailable:
         return ()
+
+
+async def known_folders(store: EventStore) -> AllowedFolders:
+    """Return them, and those that are not allowed any more. Raises StoreUnavailable."""
+    return (await load(store, FOLDERS, INSTALLATION)).state
 
 
 async def allow_folder(store: EventStore, text: str, data: Path, metadata: Metadata) -> str:

@@ -142,7 +142,7 @@ class GuardedProjects:
             repository, is_url = (upload.repository, False) if upload is not None else await self._checked(new)
             if not may_be_private:
                 self._require_encrypted(new.token, repository, new.api_url)
-            guarded = is_url and not may_be_private
+            guarded = upload is None and not (is_url and may_be_private)
             return await self._create(organization_id, new, repository, metadata, guarded=guarded)
 
     async def create_sample(self, organization_id: str, metadata: Metadata) -> CheckedProject:

@@ -107,7 +107,11 @@ async def change_project(
     assert isinstance(before, ProjectSettings)
     assert isinstance(after, ProjectSettings)
     source, contexts = source_from(project_id, after), context_sources(project_id, after.contexts)
-    warnings = await _require_reachable(docs, code_hosts, source)
+    if after.code_host == "local":
+        await docs.fetch(source)  # one that is gone is not made again: it would lack what was merged
+        warnings: tuple[str, ...] = ()
+    else:
+        warnings = await _require_reachable(docs, code_hosts, source)
     known = context_sources(project_id, before.contexts)
     warnings += await _unreachable_contexts(docs, [one for one in contexts if one not in known])
     position = (await execute(store, PROJECTS, project_id, change, metadata=metadata)).position

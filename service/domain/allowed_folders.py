@@ -18,7 +18,7 @@ class FolderAllowed(Event, frozen=True, tag="folder-allowed"):
 
 
 class FolderDisallowed(Event, frozen=True, tag="folder-disallowed"):
-    """Projects that were made of it stay: their documentation was copied."""
+    """Projects that were made of it stay, for their documentation was copied; it is not read again."""
 
     folder: str
     disallowed_at: datetime
@@ -43,6 +43,8 @@ FolderCommand = AllowFolder | DisallowFolder
 class AllowedFolders(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     """In the order in which they were allowed."""
+    taken_back: tuple[str, ...] = ()
+    """Those that are not allowed any more: projects may have been made of them."""
 
 
 def decide(command: FolderCommand, state: AllowedFolders) -> list[FolderEvent]:
@@ -72,8 +74,9 @@ def _require_folder(folder: str) -> None:
 def evolve(state: AllowedFolders, event: FolderEvent) -> AllowedFolders:
     match event:
         case FolderAllowed(folder=folder):
-            return AllowedFolders((*state.folders, folder))
+            return AllowedFolders((*state.folders, folder), tuple(one for one in state.taken_back if one != folder))
         case FolderDisallowed(folder=folder):
-            return AllowedFolders(tuple(one for one in state.folders if one != folder))
+            kept = tuple(one for one in state.folders if one != folder)
+            return AllowedFolders(kept, (*state.taken_back, folder))
         case _:
             assert_never(event)

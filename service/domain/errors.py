@@ -114,6 +114,18 @@ class KeptElsewhere(Unavailable):
         super().__init__("The repository is on another instance, which is home to the embedded code host. Ask there.")
 
 
+class Damaged(Unavailable):
+    """A repository does not hold what was written. A clone is made again; of a hosted repository, which cannot be,
+    the message has the operator's way back (``names_remedy``). ``is_named``: it says which repository it is.
+    """
+
+    code = "damaged"
+
+    def __init__(self, message: str, *, is_named: bool = False, names_remedy: bool = False) -> None:
+        super().__init__(message)
+        self.is_named, self.names_remedy = is_named, names_remedy
+
+
 class NotShared(Unavailable):
     """The folder of the repositories that instances share is not safe to write in: their locks do not hold there."""
 

@@ -140,12 +140,20 @@ class OpenFolder:
 
     def _docs(self, scratch: Path | None) -> "DocsSource":
         from service.adapters.git.dulwich_docs import DulwichDocs
+        from service.adapters.git.opened_folder import Folders
+        from service.commands.allowed_folders import known_folders
         from service.commands.projects import follow_default_branch
 
-        allow_private = self.settings.network.allow_private
+        network = self.settings.network
+
+        async def folders() -> Folders:
+            known = await known_folders(self.store)
+            return Folders((*network.folders, *known.folders), known.taken_back)
+
         return DulwichDocs(
-            self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token, allow_private=allow_private,
-            place=self.hosted_place, renamed=partial(follow_default_branch, self.store),
+            self.data, env=os.environ, scratch=scratch, token_of=self._tokens.token,
+            allow_private=network.allow_private, place=self.hosted_place,
+            renamed=partial(follow_default_branch, self.store), folders=folders,
         )  # fmt: skip
 
     @cached_property

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
+from service.adapters.hosted.soundness import find_damages_aside
 from service.adapters.link_checker import AiohttpLinkChecker
 from service.adapters.offline import offline_code_hosts, offline_docs
 from service.adapters.sign_in.passkeys import WebauthnPasskeys
@@ -49,6 +50,7 @@ from service.workers.data_folder_watch import AwayLog, DataFolderWatch
 from service.workers.erasures import Erasures
 from service.workers.fair_slots import fetch_slots
 from service.workers.followed_replies import FollowedReplies
+from service.workers.hosted_check import HostedCheck
 from service.workers.hosted_folder import HostedFolder
 from service.workers.indexing.indexer import Indexer, IndexerContext
 from service.workers.indexing.poller import Poller
@@ -141,6 +143,7 @@ class Parts:
             if others is not None and runtime.hosted_place.is_shared
             else None
         )
+        self.hosted_check = HostedCheck(runtime.hosted_place, runtime.views, find_damages_aside)
         self.poller = (
             Poller(runtime.store, runtime.views, docs, minutes=settings.index.poll_minutes, fetches=fetches)
             if settings.index.poll_minutes > 0

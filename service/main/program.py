@@ -79,6 +79,12 @@ def _description() -> dict[str, Any]:
     return description()
 
 
+def _find_damages(repositories: list[Path]) -> dict[str, str]:
+    from service.adapters.hosted.soundness import find_damages
+
+    return find_damages(repositories)
+
+
 SCHEMAS = {
     "log": {"log": "eventstore.postgres.migrations", "service_log": "service.adapters.postgres.migrations"},
     "vault": {"vault": "eventstore.postgres.migrations", "service_vault": "service.adapters.postgres.migrations"},
@@ -87,4 +93,7 @@ SCHEMAS = {
 
 def main(arguments: Sequence[str]) -> int:
     """Run the ``docsmith`` command; return its exit code."""
-    return run(arguments, Program(open=_open, serve=_serve, openapi=_description, check=_check, schemas=SCHEMAS))
+    program = Program(
+        open=_open, serve=_serve, openapi=_description, check=_check, find_damages=_find_damages, schemas=SCHEMAS
+    )
+    return run(arguments, program)

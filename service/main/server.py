@@ -121,6 +121,7 @@ class Server:
         yield Worker("job-runner", parts.job_runner.run, Stop.JOBS)
         if parts.hosted_folder is not None:
             yield Worker("hosted-folder", parts.hosted_folder.run, Stop.WATCHING)
+        yield Worker("hosted-check", parts.hosted_check.run, Stop.WATCHING, reads=True)
         yield Worker("indexer", parts.indexer.run, Stop.INDEXING)
         if parts.poller is not None:
             yield Worker("poller", partial(while_leading, parts.instances, parts.poller.run), Stop.LEADING)
@@ -293,8 +294,8 @@ class Server:
         if self.log_watch.not_ready is not None:
             reasons["log"] = self.log_watch.not_ready
         place = self._parts.runtime.hosted_place
-        if place.trouble is not None:
-            reasons["hosted repositories"] = place.trouble
+        if (why := place.trouble or self._parts.hosted_check.damage) is not None:
+            reasons["hosted repositories"] = why
         is_home = place.is_home
         if (why := explain_homes(self._parts.instances.others(), is_home=is_home)) is not None:
             reasons["home"] = why

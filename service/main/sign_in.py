@@ -4,6 +4,7 @@ import os
 
 from service.adapters.sign_in.oidc import Client, OidcProvider, is_secure
 from service.commands.access.credentials import Admits
+from service.domain.access.people import small_letters
 from service.runtime.settings.settings import OidcSection, listed
 from service.runtime.settings.settings_file import BadSettings
 
@@ -24,7 +25,7 @@ def identity_provider(settings: OidcSection) -> tuple[OidcProvider | None, Admit
         raise BadSettings(
             f"[sign_in.oidc] client_secret_env: the variable {variable} is not set. Set it, or leave the name out."
         )
-    domains = frozenset(one.lower() for one in listed(settings.viewer_domains))
+    domains = frozenset(small_letters(one) for one in listed(settings.viewer_domains))
     admits = Admits(domains, settings.viewer_organization)
     if bool(admits.domains) != bool(admits.organization_id):
         raise BadSettings("[sign_in.oidc] has only one of viewer_domains and viewer_organization. Set both or neither.")

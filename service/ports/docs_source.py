@@ -63,7 +63,9 @@ class Source(Struct, frozen=True):
     context: str = ""
     """The name of the context repository that this is: it is fetched with some history, and only read."""
     guarded: bool = False
-    """Its server must have a public address, unless the service's settings allow others."""
+    """Its server must have a public address, unless the service's settings allow others; its folder must be one that
+    people may make projects of.
+    """
     public: bool = False
     """The text of a context repository may be quoted."""
     token_id: str = ""

@@ -168,6 +168,10 @@ class ModelRequest(Struct, frozen=True):
     output_schema: OutputSchema | None = None
     reports_waits: bool = False
     """Whether the reply has a ``ModelWaiting`` before each wait that a person would notice."""
+    is_cut: bool = False
+    """Whether a reply that goes past ``max_output_tokens``, thoughts and calls included, by an estimate of its text, is
+    ended there: some servers ignore a limit, and all charge for what they send.
+    """
     before_retry: Callable[[], Awaitable[None]] | None = None
     """Awaited before a provider is asked again, or the next one is asked, after a failure; what it raises ends the
     reply. A call is paid for, and minutes may have passed.

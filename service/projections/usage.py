@@ -1,4 +1,4 @@
-"""Accepted requests, as rows: those of the last 30 days, which is as far back as any limit looks; how many there were
+"""Accepted requests, as rows: those of the last 30 days and more, as far back as any limit looks; how many there were
 on each day of UTC; and how many questions of readers each site had in each hour of the last days.
 """
 
@@ -12,9 +12,12 @@ from service.domain.access.proof_of_work import HOURS
 from service.domain.access.usage import LONGEST_WINDOW_SECONDS, milliseconds
 from service.streams import USAGE, decoded
 
+FORGETS_EVERY, NEWEST = 1_000, 10_000
+"""Requests after which old rows are removed, and the last ones, which stay and say what is old."""
+
 
 class UsageView:
-    name = "usage-3"
+    name = "usage-4"
     tables = """
         CREATE TABLE requests (
             version INTEGER PRIMARY KEY,  -- in the stream of accepted requests
@@ -30,6 +33,9 @@ class UsageView:
         ) STRICT;
         CREATE INDEX requests_by_time ON requests (accepted_at);
     """
+
+    def __init__(self, *, every: int = FORGETS_EVERY, newest: int = NEWEST) -> None:
+        self._every, self._newest = every, newest
 
     def apply(self, db: sqlite3.Connection, events: Sequence[RecordedEvent]) -> None:
         rows = []
@@ -48,10 +54,13 @@ class UsageView:
                 )  # fmt: skip
         if rows:
             db.executemany("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            db.execute(
-                "DELETE FROM requests WHERE accepted_at <= (SELECT max(accepted_at) FROM requests) - ?",
-                (LONGEST_WINDOW_SECONDS * 1000,),
-            )
+            if rows[-1][0] // self._every != (rows[0][0] - 1) // self._every:
+                # Before all of the last ones: the clock may be ahead for some.
+                db.execute(
+                    "DELETE FROM requests WHERE accepted_at <= (SELECT min(accepted_at) FROM (SELECT accepted_at"
+                    " FROM requests ORDER BY version DESC LIMIT ?)) - ?",
+                    (self._newest, LONGEST_WINDOW_SECONDS * 1000),
+                )
 
 
 class UsageDaysView:

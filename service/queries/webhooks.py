@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from eventstore import Views
 from service.domain.errors import NotFound
+from service.domain.hooks.deliveries import LONGEST_WAIT
 from service.domain.hooks.webhooks import DeliveredName
 from service.domain.texts.times import timestamp
 from service.projections.webhooks import CHANGES, WebhooksView
@@ -168,15 +169,23 @@ async def due_deliveries(views: Views, now: datetime, *, for_each_webhook: int, 
         SELECT d.id, d.webhook_id, d.job_id, d.job_version, d.event, d.occurred_at, d.position
         FROM webhooks w CROSS JOIN webhook_deliveries d ON d.id IN (
             SELECT due.id FROM webhook_deliveries due
-            WHERE due.webhook_id = w.id AND due.state = 'pending' AND due.next_attempt_at <= :now AND NOT EXISTS (
+            WHERE due.webhook_id = w.id AND due.state = 'pending'
+            AND (due.next_attempt_at <= :now OR due.next_attempt_at > :latest) AND NOT EXISTS (
                 SELECT 1 FROM webhook_deliveries e WHERE e.webhook_id = due.webhook_id AND e.job_id = due.job_id
                 AND e.position < due.position AND e.state = 'pending' AND e.attempts < :patience
             )
             ORDER BY due.next_attempt_at, due.position LIMIT :for_each
         )
-        WHERE w.hold_until <= :now AND w.disabled IS NULL ORDER BY w.tried_at, d.position LIMIT :limit
+        WHERE (w.hold_until <= :now OR w.hold_until > :latest) AND w.disabled IS NULL
+        ORDER BY w.tried_at, d.position LIMIT :limit
         """,
-        {"now": now.timestamp(), "patience": PATIENT_ATTEMPTS, "for_each": for_each_webhook, "limit": limit},
+        {
+            "now": now.timestamp(),
+            "latest": (now + LONGEST_WAIT).timestamp(),
+            "patience": PATIENT_ATTEMPTS,
+            "for_each": for_each_webhook,
+            "limit": limit,
+        },
     )
     return [DueDelivery(*row) for row in rows]
 
@@ -194,4 +203,6 @@ async def next_due(views: Views, now: datetime) -> datetime | None:
         """,
         {"now": now.timestamp()},
     )
-    return datetime.fromtimestamp(row[0], UTC) if row is not None and row[0] is not None else None
+    if row is None or row[0] is None:
+        return None
+    return min(datetime.fromtimestamp(row[0], UTC), now + LONGEST_WAIT)

@@ -1599,7 +1599,7 @@ class Project:
         labels: For each pull request.
         reviewers: The reviewers of each pull request.
         contexts: Its context repositories.
-        guarded: Its servers must have public addresses: a browser or the API named them.
+        guarded: A browser or the API named it: its servers must have public addresses, its folder must be allowed.
         token_id: The vault's name for its token, which is never shown; empty for none.
         site_url: The address at which its pages are published; empty where it is not known.
         max_cost_usd_day: The most that replies of its site may cost in a day of UTC; 0: no bound of its own.

@@ -38,7 +38,10 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     labels: Annotated[tuple[str, ...], described("For each pull request.")]
     reviewers: Annotated[tuple[str, ...], described("The reviewers of each pull request.")]
     contexts: Annotated[tuple[ContextView, ...], described("Its context repositories.")]
-    guarded: Annotated[bool, described("Its servers must have public addresses: a browser or the API named them.")]
+    guarded: Annotated[
+        bool,
+        described("A browser or the API named it: its servers must have public addresses, its folder must be allowed."),
+    ]
     token_id: Annotated[str, described("The vault's name for its token, which is never shown; empty for none.")]
     site_url: Annotated[str, described("The address at which its pages are published; empty where it is not known.")]
     max_cost_usd_day: Annotated[

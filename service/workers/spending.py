@@ -1,15 +1,19 @@
 """Cost bounds while replies are given: a reply past its site's bound is the builtin model's, and says so.
 
-Before each call of a reply's model its probable cost is reserved; where that does not fit, the builtin model answers.
-Each call is metered, one that is cut off as well, since a provider charges for that, too. At the end the cost takes the
-place of what was reserved (``domain.access.spending``).
+Before each call of a reply's model, what it costs at the most is reserved: the bytes of its prompt as tokens, and the
+limit of its reply, thoughts included. What does not fit waits for other replies to end and give back what they did not
+use; then it may write less, or is shown less; then the builtin model answers. Each call is metered, one that is cut off
+as well, since a provider charges for that, too: where it does not say how much, all that was reserved. At the next call
+and at the end the cost takes the place of what was reserved (``domain.access.spending``).
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
+from weakref import WeakValueDictionary
 
+import msgspec
 import structlog
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,9 +26,11 @@ from service.domain.access.spending import (
     ReserveCost,
     day_of,
 )
-from service.domain.errors import Unavailable
+from service.domain.errors import Invalid, Unavailable
 from service.domain.model import Usage
 from service.ports.model import (
+    CONTEXT_WINDOW_EXCEEDED,
+    AssistantMessage,
     Model,
     ModelAround,
     ModelChunk,
@@ -41,10 +47,19 @@ from service.workers.retry import retry_while_unavailable
 
 log = structlog.get_logger()
 
-CHARACTERS_PER_TOKEN = 4
 RECORD_SECONDS = 5.0
-TYPICAL_OUTPUT_TOKENS = 2_000
-"""Tokens that a call writes at most, as a rule."""
+WAIT_SECONDS = 10.0
+"""How long a reply waits at most for others to end, before it is the builtin model's."""
+LOOK_SECONDS = 0.5
+"""After which it looks again: another process's replies end unseen."""
+LEAST_OUTPUT_TOKENS = 1_000
+"""A call that may write less is not made, unless its own limit is lower."""
+MESSAGE_TOKENS, REQUEST_TOKENS = 16, 256
+"""Tokens that a provider may add to a message and to a request, at the most."""
+ROUNDING = 1e-6
+SMALL_PROMPT_BYTES = 8_000
+MAX_SHORTER = 2
+"""A prompt is made shorter so many times at most, by half, while there is money left for that alone."""
 NOTICE = (
     "The language model of this site has no budget left for today, so these are the passages of the documentation that"
     " fit best.\n\n"
@@ -76,6 +91,9 @@ class Spending:
         """``own_bound`` returns the bound that the owner of a site has set, by its domain; 0 for none."""
         self._store, self.bounds, self.own_bound = store, bounds, own_bound
         self._has_warned = False
+        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Lock] = WeakValueDictionary()
+        """Replies of a site reserve one after the other: the first to come waits for money, the others for it."""
+        self._settled = asyncio.Event()
 
     def concerns(self, *, is_public: bool, own_bound: float = 0.0) -> bool:
         """Return whether a reply may be bounded at all."""
@@ -102,11 +120,43 @@ class Spending:
                 # The reply may have been cancelled. What is not recorded in time stays reserved
                 await asyncio.wait([recording], timeout=RECORD_SECONDS)
 
-    async def reserve(self, reply: PaidReply, usd: float, day: str) -> None:
-        """Raise CostBoundReached."""
+    async def reserve(
+        self, reply: PaidReply, usd: float, day: str, *, least_usd: float | None = None, wait_seconds: float = 0.0
+    ) -> float:
+        """Reserve all that a reply has cost and may cost, and return that: less, from ``least_usd`` on, where all does
+        not fit after the wait. Raise CostBoundReached.
+        """
+        turn = self._turns.setdefault((reply.domain, reply.is_public), asyncio.Lock())
+        clock = asyncio.get_running_loop().time
+        until = clock() + wait_seconds
+        try:
+            async with asyncio.timeout_at(until):
+                await turn.acquire()
+        except TimeoutError:
+            raise CostBoundReached from None
+        try:
+            least = usd
+            while True:
+                settled = self._settled
+                try:
+                    return await self._reserve(reply, usd, day, least)
+                except CostBoundReached as error:
+                    if error.may_fit and (left := until - clock()) > 0:
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(min(left, LOOK_SECONDS)):
+                                await settled.wait()
+                    elif least_usd is not None and least > least_usd:
+                        least = least_usd
+                    else:
+                        raise
+        finally:
+            turn.release()
+
+    async def _reserve(self, reply: PaidReply, usd: float, day: str, least_usd: float) -> float:
         bounds = self.bounds.within(reply.own_bound)
-        command = ReserveCost(reply.reply_id, usd, reply.is_public, bounds, now())
-        await execute(self._store, SPENDING, day, command, command_id=CommandId())
+        command = ReserveCost(reply.reply_id, usd, least_usd, reply.is_public, bounds, now())
+        done = await execute(self._store, SPENDING, day, command, command_id=CommandId())
+        return done.state.held_by(reply.reply_id)
 
     def warn(self, reason: str, model: str) -> None:
         """Log once why a model is not called for callers without a key, or why a bound on it does not hold."""
@@ -118,6 +168,18 @@ class Spending:
         command = RecordCost(reply.reply_id, usd, reply.is_public, now())
         command_id = CommandId()
         await retry_while_unavailable(partial(execute, self._store, SPENDING, day, command, command_id=command_id))
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+
+class Permit(Struct, frozen=True):
+    """One call that may be made."""
+
+    request: ModelRequest
+    price: Price | None = None
+    """None where nothing is counted."""
+    usd: float = 0.0
+    """What it costs at the most."""
 
 
 class ReplyBudget:
@@ -127,6 +189,9 @@ class ReplyBudget:
         self._spending, self._reply = spending, reply
         self._model, self._builtin = models.for_assistant(), models.builtin_for_assistant()
         self._reserving = asyncio.Lock()
+        self._under_way = 0.0
+        """What the calls under way cost at the most."""
+        self._shorter = 0
         self.calls = 0
         self.usd = reply.usd
         self.reserved_on = ""
@@ -141,62 +206,73 @@ class ReplyBudget:
         """Return another model that the reply calls: past the bound it is unavailable."""
         return _BoundedModel(self, model, None)
 
-    async def allows(self, model: Model, request: ModelRequest) -> bool:
-        """Return whether a model that may cost money may be called."""
+    async def permit(self, model: Model, request: ModelRequest, *, answers: bool) -> Permit | None:
+        """Return the call as it may be made, perhaps with a lower limit of its reply; None for one that may not.
+
+        ``answers``: it waits for money, and Invalid (``context_window_exceeded``) is raised where a shorter prompt may
+        fit.
+        """
         is_public = self._reply.is_public
         bound = self._spending.allow(self._reply)
         if not bound and not is_public:
-            return True
+            return Permit(request)
         price = await model.price()
         if price is None:  # a bound would not hold
             self._spending.warn("its price is not known", model.name)
-            return not is_public
+            return None if is_public else Permit(request)
         if price.is_free:
-            return True
+            return Permit(request)
         if not bound:
             self._spending.warn("it costs money, and there is no cost limit", model.name)
-            return False
+            return None
         async with self._reserving:
-            return await self._reserve(price.of(_tokens(request)[0], TYPICAL_OUTPUT_TOKENS))
+            return await self._reserved(request, price, answers=answers)
 
-    async def _reserve(self, usd: float) -> bool:
+    async def _reserved(self, request: ModelRequest, price: Price, *, answers: bool) -> Permit | None:
+        read, most = input_tokens(request), request.max_output_tokens
+        if request.continuation is not None and not self.calls:
+            self.usd += price.of(read, len(request.continuation.text.encode()))  # by a process that died
+        before = self.usd + self._under_way
+        least = min(most, LEAST_OUTPUT_TOKENS)
         day = self.reserved_on or day_of(self._reply.domain, now())
         try:
-            await self._spending.reserve(self._reply, usd, day)
-        except CostBoundReached:
-            return False
+            held = await self._spending.reserve(
+                self._reply, before + price.of(read, most), day, least_usd=before + price.of(read, least),
+                wait_seconds=WAIT_SECONDS if answers and not self._shorter else 0.0,
+            )  # fmt: skip
+        except CostBoundReached as error:
+            is_long = read > SMALL_PROMPT_BYTES and self._shorter < MAX_SHORTER
+            if answers and is_long and before + price.of(read / 2**MAX_SHORTER, least) <= error.room:
+                self._shorter += 1
+                raise Invalid("A shorter prompt may fit the cost limit.", code=CONTEXT_WINDOW_EXCEEDED) from None
+            return None
         self.reserved_on = day
-        return True
+        usd = held - before
+        if price.output_usd:
+            most = min(most, max(1, int((usd - price.of(read, 0)) * 1_000_000 / price.output_usd + ROUNDING)))
+        self._under_way += usd
+        return Permit(replace(request, max_output_tokens=most, is_cut=True), price, usd)
 
-    async def metered(self, model: Model, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+    async def metered(self, model: Model, permit: Permit) -> AsyncGenerator[ModelChunk, None]:
         """Call the model, and add what the call costs."""
-        price = await model.price() if self.reserved_on else None
-        if request.continuation is not None and price is not None and not self.calls:
-            self.usd += price.of(*_tokens(request, len(request.continuation.text)))  # by a process that died
         self.calls += 1
         known: list[Usage] = []
-        (read, _), report, take = _tokens(request), request.on_usage, request.on_text
+        request, report = permit.request, permit.request.on_usage
 
         def on_usage(usage: Usage) -> None:
             known.append(usage)
             if report is not None:
                 report(usage)
 
-        written, has_begun = 0, False
-
-        def on_text(text: str) -> bool:
-            nonlocal written
-            is_taken = take is not None and take(text)
-            written += len(text) if is_taken else 0
-            return is_taken
-
+        has_begun = False
         try:
-            call = open_reply(model, replace(request, on_usage=on_usage, on_text=on_text))
-            del request  # a prompt is large, and the model need not keep it
+            call = open_reply(model, replace(request, on_usage=on_usage))
+            price, usd = permit.price, permit.usd
+            del request, permit  # a prompt is large, and the model need not keep it
             async with call as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, ModelText):
-                        written, has_begun = written + len(chunk.text), True
+                        has_begun = True
                     elif isinstance(chunk, ModelEnd):
                         known.append(chunk.usage)
                     yield chunk
@@ -204,10 +280,11 @@ class ReplyBudget:
             has_begun = True  # the provider charges for what it has read
             raise
         finally:
+            self._under_way -= usd
             if price is not None and known:
                 self.usd += _cost(known, price)
             elif price is not None and has_begun:
-                self.usd += price.of(read, written / CHARACTERS_PER_TOKEN)
+                self.usd += usd
 
 
 class _BoundedModel(ModelAround):
@@ -217,15 +294,17 @@ class _BoundedModel(ModelAround):
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         begun = request.continuation.text if request.continuation is not None else ""
-        if NOTICE not in begun and await self._budget.allows(self._model, request):
-            call = self._budget.metered(self._model, request)
-            del request
+        answers = self._builtin is not None
+        permit = None if NOTICE in begun else await self._budget.permit(self._model, request, answers=answers)
+        if permit is not None:
+            call = self._budget.metered(self._model, permit)
+            del request, permit
             async with aclosing(call) as metered:
                 async for chunk in metered:
                     yield chunk
             return
         if self._builtin is None or request.grounding is None or (begun and NOTICE not in begun):
-            raise Unavailable("The cost limit of the day is reached.", code=CostBoundReached.code)
+            raise Unavailable(str(CostBoundReached()), code=CostBoundReached.code)
         if request.continuation is not None:
             request = replace(request, continuation=replace(request.continuation, text=begun.replace(NOTICE, "", 1)))
         else:
@@ -235,9 +314,17 @@ class _BoundedModel(ModelAround):
                 yield chunk
 
 
-def _tokens(request: ModelRequest, written: int = 0) -> tuple[float, float]:
-    read = sum(len(message.text) for message in request.messages)
-    return read / CHARACTERS_PER_TOKEN, written / CHARACTERS_PER_TOKEN
+def input_tokens(request: ModelRequest) -> int:
+    """Return the tokens of a request at the most: no tokenizer makes more of a text than it has bytes."""
+    size = REQUEST_TOKENS + sum(len(msgspec.json.encode(tool)) for tool in request.tools)
+    for message in request.messages:
+        size += MESSAGE_TOKENS + len(message.text.encode("utf-8", "surrogatepass"))
+        if isinstance(message, AssistantMessage):
+            size += sum(len(msgspec.json.encode(call)) for call in message.tool_calls)
+            size += message.memory.bytes if message.memory is not None else 0
+    if request.continuation is not None:
+        size += len((request.continuation.text + request.continuation.instruction).encode("utf-8", "surrogatepass"))
+    return size
 
 
 def _cost(known: list[Usage], price: Price) -> float:

@@ -1,7 +1,7 @@
 """Streams that no provider means to send: real ones broken, cut, reordered, doubled, and with parts changed.
 
 ``scripts/fuzz --streams 100000`` reads that number of each protocol. Chat completions and Messages are read as they
-come from the socket, by our readers; Responses goes through litellm, from a provider on loopback.
+come from the socket, by our readers, and so is Responses; Gemini goes through litellm, from a provider on loopback.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import functools
 import json
 import random
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import asynccontextmanager
@@ -26,8 +27,9 @@ from service.adapters.models.litellm_model import LitellmModel
 from service.adapters.models.memory import packed
 from service.adapters.models.messages import in_openai_form
 from service.adapters.models.model_settings import ModelSettings
+from service.adapters.models.responses import ResponsesReader
 from service.adapters.models.sources import ProviderSource
-from service.adapters.models.streams import ChatCompletionsReader, MessagesReader
+from service.adapters.models.streams import ChatCompletionsReader, MessagesReader, StreamReader
 from service.domain.errors import ServiceError, Unavailable
 from service.domain.model import ReplyMemory, ToolCall
 from service.ports.model import (
@@ -42,9 +44,13 @@ from service.ports.model import (
 from tests.fakes.provider import Call, Failure, Reply, ScriptedProvider
 from tests.fakes.provider_protocols import EVENTS, WHOLE
 
-Protocol = Literal["openai", "anthropic", "responses"]
-PROTOCOLS: tuple[Protocol, ...] = ("openai", "anthropic", "responses")
-READERS = {"openai": ChatCompletionsReader, "anthropic": MessagesReader}
+Protocol = Literal["openai", "anthropic", "responses", "gemini"]
+PROTOCOLS: tuple[Protocol, ...] = ("openai", "anthropic", "responses", "gemini")
+READERS: dict[str, Callable[[], StreamReader]] = {
+    "openai": ChatCompletionsReader,
+    "anthropic": MessagesReader,
+    "responses": ResponsesReader,
+}
 SAMPLES = Path(__file__).parent.parent / "samples" / "providers"
 MOST_SECONDS = 0.010
 """Processor time of one turn of the event loop."""
@@ -100,7 +106,8 @@ REPLIES = (
 def _real(protocol: Protocol) -> list[list[bytes]]:
     """The events of streams that are meant."""
     found = [[sent for sent, _ in EVENTS[protocol](ASKED, reply, 1)] for reply in REPLIES]
-    found += [[f"data: {json.dumps(WHOLE[protocol](ASKED, reply, 1))}\n\n".encode()] for reply in REPLIES]
+    if protocol in WHOLE:
+        found += [[f"data: {json.dumps(WHOLE[protocol](ASKED, reply, 1))}\n\n".encode()] for reply in REPLIES]
     folder = SAMPLES / protocol
     files = sorted(folder.glob("*.sse")) if folder.is_dir() else []
     found += [[event + b"\n\n" for event in file.read_bytes().split(b"\n\n") if event.strip()] for file in files]
@@ -252,6 +259,10 @@ class Found(Struct):
     """The longest turn of the event loop, in processor time."""
     slow: list[str] = []
     """Streams with a turn over ``MOST_SECONDS``."""
+    most_bytes: int = 0
+    """The most memory that was taken while one stream was read, of those for which that was measured."""
+    measured: int = 0
+    """Streams for which it was: one of ``MEASURED``, and each that is longer than all before."""
 
     def note_turns(self, turns: "Turns", stream: list[bytes]) -> None:
         self.most_seconds = max(self.most_seconds, turns.most_seconds)
@@ -337,12 +348,19 @@ def promise_broken(reply: Read) -> str:
     return ""
 
 
+MEASURED = 200
+
+
 async def read_all(protocol: Protocol, *, seed: int, count: int) -> Found:
     """Read streams, and note how they end."""
-    found = Found()
+    found, longest = Found(), 0
     async with reading(protocol) as read:
-        for stream in streams(protocol, seed=seed, count=count):
+        for number, stream in enumerate(streams(protocol, seed=seed, count=count)):
+            length = sum(map(len, stream))
+            is_measured, longest = number % MEASURED == 0 or length > longest, max(length, longest)
             turns = Turns(read(stream))
+            if is_measured:  # the stream itself is there already
+                tracemalloc.start()
             try:
                 reply = await turns
             except (ServiceError, ContentRefused) as error:
@@ -354,19 +372,24 @@ async def read_all(protocol: Protocol, *, seed: int, count: int) -> Found:
                 found.ends[reply.reason] += 1
                 if broken := promise_broken(reply):
                     found.wrong.append(f"{broken}: {_shown(stream)}")
-            found.note_turns(turns, stream)
+            if is_measured:
+                found.most_bytes = max(found.most_bytes, tracemalloc.get_traced_memory()[1])
+                found.measured += 1
+                tracemalloc.stop()
+            else:
+                found.note_turns(turns, stream)
     return found
 
 
 @asynccontextmanager
 async def reading(protocol: Protocol) -> AsyncIterator[Callable[[Iterable[bytes]], Coroutine[Any, Any, Read]]]:
     """Give what reads a stream of a protocol."""
-    if protocol != "responses":
+    if protocol in READERS:
         yield functools.partial(_read_here, READERS[protocol])
         return
     async with ScriptedProvider() as provider:
-        settings = ModelSettings(alias="a", model="openai/responses/gpt-5.5", api_base=provider.openai_base)
-        model = LitellmModel(settings, env={}, retries=Retries(tries=1))
+        settings = ModelSettings(alias="a", model="gemini/gemini-2.5-pro", api_base=provider.url)
+        model = LitellmModel(settings, env={"GEMINI_API_KEY": "key"}, retries=Retries(tries=1))
         await model.prepare()
         try:
             yield functools.partial(_read_through_litellm, provider, model)
@@ -374,7 +397,7 @@ async def reading(protocol: Protocol) -> AsyncIterator[Callable[[Iterable[bytes]
             await model.close()
 
 
-async def _read_here(reader: type[ChatCompletionsReader | MessagesReader], stream: Iterable[bytes]) -> Read:
+async def _read_here(reader: Callable[[], StreamReader], stream: Iterable[bytes]) -> Read:
     source = ProviderSource(_Response(stream), reader(), SPEC)  # type: ignore[arg-type]
     texts: list[str] = []
     try:

@@ -22,7 +22,7 @@ from service.adapters.git.objects import MAX_BLOB_BYTES
 from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import STALE_SECONDS, branch_commit, commit_of, locked, opened
 from service.adapters.hosted.code_host import HostedCodeHost
-from service.domain.errors import Forbidden, Invalid, NotFound, Unavailable
+from service.domain.errors import Damaged, Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source
 from tests.contracts.docs_source import AT, AUTHOR, FILES, DocsSourceContract, commit
 from tests.fakes.docs_source import FakeDocsSource
@@ -545,5 +545,5 @@ def test_tree_of_another_clone_is_not_listed(tmp_path):
     with Repo.init_bare(tmp_path / "ours", mkdir=True) as ours, opened(tmp_path / "theirs") as other:
         ours.object_store.add_object(other[theirs.encode()])
     assert [file.path for file in listings.of_commit(tmp_path / "theirs", theirs)] == ["plans.md"]
-    with pytest.raises(NotFound):
+    with pytest.raises(Damaged):
         listings.of_commit(tmp_path / "ours", theirs)

@@ -197,6 +197,7 @@ async def test_links_and_odd_names_of_a_folder_are_listed(tmp_path):
     (folder / "back\\slash.md").write_text("# Back\n\nText.\n")
     site = Site(tmp_path)
     site.source = Source("p1", str(folder), "main", "", "local")
+    await DulwichDocs(tmp_path / "data", env={}).register(site.source)
     found = await site.build()
     assert set(found) == {"latest", "same.md", "secret.md", "tab\\t.md", "back\\slash.md"}
     with opened(tmp_path / "data" / "hosted" / "p1.git") as repository:

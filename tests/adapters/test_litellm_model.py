@@ -39,6 +39,7 @@ from service.ports.model import (
     UserMessage,
 )
 from tests.fakes.provider import Call, ScriptedProvider
+from tests.fakes.provider_protocols import event
 
 # pydantic on litellm's types, when it reads a stream of the Responses API; as model_library has it.
 pytestmark = [
@@ -53,17 +54,17 @@ REQUEST = ModelRequest((SystemMessage("Answer."), UserMessage(PROMPT)))
 WITH_TOOLS = ModelRequest(REQUEST.messages, (SEARCH,))
 
 # How the request is made and the stream is read: OpenAI's client and our reader; Anthropic's way and our reader;
-# litellm's way for servers like OpenAI's and our reader; litellm's client and litellm's reader; our transport and
-# litellm's reader, which makes the request only when the first chunk is asked for.
+# litellm's way for servers like OpenAI's and our reader; its bridge to the Responses API and our reader; our transport
+# and litellm's reader, which makes the request only when the first chunk is asked for.
 WAYS = {
     "openai": "openai/gpt-5.2",
     "anthropic": "anthropic/claude-sonnet-5-5",
     "like openai": "deepseek/deepseek-chat",
     "azure": "azure/our-deployment",
-    "litellm": "openai/responses/gpt-5.5",
+    "responses": "openai/responses/gpt-5.5",
     "gemini": "gemini/gemini-2.5-pro",
 }
-OURS = ["openai", "anthropic", "like openai", "azure"]
+OURS = ["openai", "anthropic", "like openai", "azure", "responses"]
 
 
 class Waits:
@@ -143,6 +144,12 @@ async def test_text_comes_in_many_deltas_then_the_end(provider, model):
     assert (end.usage.input_tokens, end.usage.output_tokens) == (12, 34)
 
 
+async def test_half_of_a_character_ends_no_reply(provider, model):
+    provider.will_reply("a ", "\ud83d", " b")
+    texts, _ = await reply(model)
+    assert "".join(texts) == "a \ufffd b"
+
+
 GOING_ON = ModelRequest(REQUEST.messages, (SEARCH,), continuation=Continuation("Fetch the kite, ", "Go on."))
 PREFILLED = {"role": "assistant", "content": "Fetch the kite,"}
 
@@ -197,7 +204,7 @@ async def test_parallel_calls_with_split_arguments_are_put_together(provider, mo
     assert len({call.id for call in end.tool_calls}) == 3
 
 
-@pytest.mark.parametrize("way", [*OURS, "litellm"], indirect=True)  # Gemini's arguments are objects, not texts of JSON
+@pytest.mark.parametrize("way", OURS, indirect=True)  # Gemini's arguments are objects, not texts of JSON
 async def test_call_without_text_and_bad_arguments_arrive_as_text(provider, model):
     provider.will_reply(calls=(Call("search", ('{"q": ', "oops")),))
     texts, end = await reply(model, WITH_TOOLS)
@@ -324,6 +331,13 @@ async def test_prices_are_litellms_or_those_of_the_settings(provider, make):
     provider.will_reply("ok", input_tokens=1_000_000, output_tokens=1_000_000)
     _, end = await reply(make("openai/gpt-4.1"))
     assert end.usage.cost_usd == pytest.approx(10.0)
+    provider.will_reply("ok", input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
+    _, end = await reply(make("openai/gpt-5.2"))
+    assert end.usage.cost_usd == pytest.approx(0.6 * 1.75 + 0.4 * 0.175 + 0.1 * 14)
+    for tokens, price in ((100_000, 1.25), (300_000, 2.5)):  # a token of a long prompt costs more
+        provider.will_reply("ok", input_tokens=tokens, output_tokens=0)
+        _, end = await reply(make("gemini"))
+        assert end.usage.cost_usd == pytest.approx(tokens * price / 1_000_000)
     provider.will_reply("ok", input_tokens=1_000_000, output_tokens=500_000)
     own = {"input_usd_per_million_tokens": 3.0, "output_usd_per_million_tokens": 8.0}
     _, end = await reply(make("openai/our-own", **own))
@@ -436,11 +450,8 @@ async def test_web_page_in_place_of_a_reply_is_called_so(provider, model, waits,
         with pytest.raises(Unavailable) as caught:
             await reply(model)
         said = str(caught.value)
-        if model.name == WAYS["litellm"]:  # its own client, which keeps a page of status 200 for itself
-            assert "web page" in said
-        else:
-            assert said.startswith(f"{provider.url}/")
-            assert f"answered with a web page (status {status})" in said
+        assert said.startswith(f"{provider.url}/")
+        assert f"answered with a web page (status {status})" in said
         assert "heck api_base" in said
         assert KEY not in said
 
@@ -696,3 +707,53 @@ async def test_texts_that_come_with_an_error_are_given_before_it(provider, model
         assert [await anext(chunks) for _ in range(3)] == [ModelText(text) for text in ("first", "second", "second")]
         with pytest.raises(Unavailable):
             await anext(chunks)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_reply_past_its_limit_is_cut(provider, make, way):
+    """A server that ignores the limit of a reply sends no end; what has come is counted, and the call is closed."""
+    hold = asyncio.Event()
+    provider.will_reply(*(f"wörd{number} " for number in range(300)), after=200, hold=hold)
+    request = replace(REQUEST, max_output_tokens=50, is_cut=True)
+    texts, end = await reply(make(way), request)
+    assert 100 < len("".join(texts)) < 1_700
+    assert end.reason == "length"
+    assert end.usage.output_tokens > 50
+    sent = json.dumps(provider.asked[0].body)
+    assert any(f'"{name}": 50' in sent for name in LIMITS)
+
+
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+
+
+async def test_calls_count_for_the_limit(provider, make):
+    arguments = ('{"q": "', *(f"word{number} " for number in range(300)), '"}')
+    provider.will_reply("I look. ", calls=(Call("search", arguments),))
+    _, end = await reply(make("anthropic"), replace(WITH_TOOLS, max_output_tokens=50, is_cut=True))
+    assert (end.reason, end.tool_calls) == ("length", ())
+
+
+async def test_thoughts_of_a_response_come_back_before_its_calls(provider, make):
+    model = make("responses")
+    thought = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAA"}
+    done = event("response.output_item.done", {"output_index": 0, "item": thought})
+    provider.will_reply(calls=(Call("search", ('{"q": "a"}',)),), after=0, raw=done)
+    provider.will_reply("Run it.")
+    _, first = await reply(model, WITH_TOOLS)
+    called = AssistantMessage("", first.tool_calls, first.memory)
+    found = ToolMessage(first.tool_calls[0].id, "search", "Nothing.")
+    texts, _ = await reply(model, ModelRequest((*REQUEST.messages, called, found), (SEARCH,)))
+    assert texts == ["Run it."]
+    sent = provider.asked[-1].body["input"]
+    assert [item["type"] for item in sent] == ["message", "reasoning", "function_call", "function_call_output"]
+    assert {name: sent[1][name] for name in ("id", "encrypted_content")} == {"id": "rs_1", "encrypted_content": "gAAAA"}
+
+
+async def test_newest_model_is_asked_for_tools_by_the_responses_api_through_us(provider, make):
+    """Its requests are rehearsed as others are, and no rehearsal goes out."""
+    model = make("openai/gpt-5.5", reasoning_effort="low")
+    for _ in range(3):
+        provider.will_reply("Run it.")
+        await reply(model, WITH_TOOLS)
+    assert [asked.protocol for asked in provider.asked] == ["responses"] * 3
+    assert all(PROMPT in json.dumps(asked.body["input"]) for asked in provider.asked)

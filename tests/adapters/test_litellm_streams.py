@@ -2,16 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from service.adapters.models.failures import failure_in_stream
 from service.adapters.models.memory import packed
+from service.adapters.models.responses import ResponsesReader
 from service.adapters.models.streams import ChatCompletionsReader, Ending, MessagesReader, Tokens
 from service.domain.errors import Forbidden, Invalid, QuotaUsedUp, RateLimited, Unavailable
 from service.domain.model import ToolCall
+from tests.fakes.provider import Call, Reply
+from tests.fakes.provider_protocols import EVENTS, WHOLE
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "providers"
 READERS = {"openai": ChatCompletionsReader, "anthropic": MessagesReader}
@@ -231,3 +236,116 @@ def test_text_without_an_end_reason_ends_with_done():
     body = "".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + "data: [DONE]\n\n"
     assert fed(reader, body.encode()) == ["one", "two"]
     assert reader.ending().reason == "stop"
+
+
+class Asked(Struct):
+    body: dict[str, Any]
+
+
+ASKED = Asked({"model": "gpt-5.5"})
+LOOKED = Reply(
+    ("I look. ", "Now."), (Call("read", ('{"path": ', '"a.md"}')), Call("search", ('{"q": "a"}',))), cached_tokens=4
+)
+
+
+def responses_read(*events: bytes, piece: int = 1 << 20) -> tuple[list[str], Ending]:
+    reader, data = ResponsesReader(), b"".join(events)
+    texts = [text for start in range(0, len(data), piece) for text in fed(reader, data[start : start + piece])]
+    return [*texts, *(text for text in reader.finish() if text)], reader.ending()
+
+
+def without(*kinds: str) -> list[bytes]:
+    """The events of a reply of the Responses API but those of these kinds."""
+    events = [sent for sent, _ in EVENTS["responses"](ASKED, LOOKED, 1)]
+    return [each for each in events if not any(f"event: response.{kind}\n".encode() in each for kind in kinds)]
+
+
+DELTAS = ("output_text.delta", "function_call_arguments.delta")
+DONE = ("output_text.done", "content_part.done", "output_item.done", "function_call_arguments.done")
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 1000, 1 << 20])
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        (),
+        DONE,
+        DELTAS,
+        (*DELTAS, "output_text.done", "function_call_arguments.done"),
+        (*DELTAS, "output_text.done", "content_part.done", "function_call_arguments.done"),
+        (*DELTAS, *DONE, "output_item.added", "created", "in_progress"),
+        ("output_item.added",),
+    ],
+)
+def test_response_is_read_once_whichever_of_its_events_come(left_out, piece):
+    texts, ending = responses_read(*without(*left_out), piece=piece)
+    assert "".join(texts) == "I look. Now."
+    assert ending.reason == "tool_calls"
+    assert [(call.name, json.loads(call.arguments)) for call in ending.tool_calls] == [
+        ("read", {"path": "a.md"}), ("search", {"q": "a"}),
+    ]  # fmt: skip
+    assert ending.tokens == Tokens(12, 34, cache_read=4)
+    assert ending.model == "gpt-5.5"
+
+
+def test_response_that_is_one_document_is_read():
+    document = WHOLE["responses"](ASKED, LOOKED, 1)
+    texts, ending = responses_read(json.dumps(document).encode())
+    assert "".join(texts) == "I look. Now."
+    assert [call.name for call in ending.tool_calls] == ["read", "search"]
+    assert ending.tokens == Tokens(12, 34, cache_read=4)
+
+
+def test_calls_of_a_response_whose_events_have_other_ids_each_time_come_once():
+    events = without()
+    for number, each in enumerate(events):
+        document = json.loads(each.partition(b"data: ")[2])
+        if "item_id" in document:
+            document["item_id"] = f"other_{number}"
+        if "item" in document:
+            document["item"]["id"] = f"other_{number}"
+        events[number] = b"data: %s\n\n" % json.dumps(document).encode()
+    texts, ending = responses_read(*events)
+    assert "".join(texts) == "I look. Now."
+    assert [call.name for call in ending.tool_calls] == ["read", "search"]
+
+
+@pytest.mark.parametrize(
+    ("last", "reason"),
+    [
+        ({"type": "response.completed", "response": {}}, "stop"),
+        (
+            {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}},
+            "length",
+        ),
+        ({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "content_filter"}}}, "refused"),
+        ({"type": "response.incomplete", "response": None}, "length"),
+        ({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "solar flare"}}}, "unknown"),
+    ],
+)
+def test_end_of_a_response_is_ours(last, reason):
+    text = {"type": "response.output_text.delta", "delta": "Run it."}
+    texts, ending = responses_read(*(f"data: {json.dumps(each)}\n\n".encode() for each in (text, last)))
+    assert (texts, ending.reason) == (["Run it."], reason)
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        ({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}}, RateLimited),
+        ({"type": "error", "code": "server_error", "message": "no"}, Unavailable),
+        ({"type": "error", "error": {"type": "insufficient_quota", "message": "no"}}, QuotaUsedUp),
+        ({"type": "response.cancelled", "response": {}}, Unavailable),
+        ({"detail": "Unauthorized"}, Forbidden),
+        ({"type": "response.in_progress", "response": {}}, Unavailable),
+    ],
+)
+def test_response_that_fails_or_stops_is_no_reply(last, error):
+    with pytest.raises(error):
+        responses_read(f"data: {json.dumps(last)}\n\n".encode())
+
+
+def test_refused_response_is_shown_and_reported():
+    events = [sent for sent, _ in EVENTS["responses"](ASKED, Reply(refusal="I will not."), 1)]
+    texts, ending = responses_read(*events)
+    assert (texts, ending.reason) == (["I will not."], "refused")

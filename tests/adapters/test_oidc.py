@@ -2,6 +2,7 @@
 
 import aiohttp
 import pytest
+from joserfc.jwk import RSAKey
 from yarl import URL
 
 from service.adapters.sign_in.oidc import FAILED_SECONDS, Client, OidcProvider
@@ -83,6 +84,12 @@ async def test_token_without_provider_signature_is_refused(provider, server, for
         ({"azp": "another"}, "another client"),
         ({"exp": 1}, "expired"),
         ({"exp": None}, "expired"),
+        ({"exp": float("inf")}, "expired"),
+        ({"exp": float("nan")}, "expired"),
+        ({"exp": 1e300}, "does not expire"),
+        ({"nbf": 99999999999}, "future"),
+        ({"nbf": "soon"}, "future"),
+        ({"iat": float("-inf")}, "future"),
         ({"iat": 99999999999}, "future"),
         ({"nonce": "another"}, "another sign-in"),
         ({"nonce": None}, "another sign-in"),
@@ -97,6 +104,14 @@ async def test_token_without_provider_signature_is_refused(provider, server, for
 async def test_token_that_does_not_fit_is_refused(provider, server, claims, reason):
     server.twisted = lambda made: made.update(claims)
     with pytest.raises(Forbidden, match=reason):
+        await signed_in(provider)
+
+
+@pytest.mark.filterwarnings("ignore:Key size")
+async def test_short_key_of_the_provider_counts_for_nothing(provider, server):
+    server.key = RSAKey.generate_key(1_024, parameters={"kid": "short", "use": "sig"})
+    server.published = [server.key]
+    with pytest.raises(Forbidden, match="not signed by one of its keys"):
         await signed_in(provider)
 
 

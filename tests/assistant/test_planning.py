@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from service.assistant.finding.planning import SCHEMA, Plan, Planned, Planner, needs_plan, plan_in
+from service.assistant.finding.planning import Plan, Planned, Planner, needs_plan, plan_in, schema
 from service.assistant.question import Exchange, Question
 from service.domain.errors import Forbidden, QuotaUsedUp, Unavailable
 from service.domain.model import Usage
@@ -66,7 +66,7 @@ async def test_right_plan_is_read_and_its_tokens_are_counted():
     model = ScriptedModel([json.dumps(GOOD)])
     assert await planned(model) == Planned(PLAN, Usage(10, 5, 0.5))
     request = model.requests[0]
-    assert request.output_schema is SCHEMA
+    assert request.output_schema is schema()
     assert request.tools == ()
     assert isinstance(request.messages[0], SystemMessage)
     prompt = request.messages[1].text

@@ -65,7 +65,8 @@ def test_folder_index_reads_only_changes_and_follows_them(tmp_path):
 
 async def test_site_that_is_behind_is_shown_with_the_reason(tmp_path):
     with service_in(tmp_path / "service") as service:
-        await asyncio.to_thread(service.set_up, write_docs(tmp_path / "kites", {"a.md": "# Behind\n\nText.\n"}))
+        docs = write_docs(tmp_path / "kites", {"a.md": "# Behind\n\nText.\n"})
+        await asyncio.to_thread(service.set_up, docs, changes=True)
         assert "\nbehind" not in service.run("project", "show", service.domain).stdout
         (tmp_path / "kites").rename(tmp_path / "moved")
         shutil.rmtree(service.data / "hosted")

@@ -117,7 +117,7 @@ async def test_folders_are_those_below_the_named_ones(projects, organization, tm
         with pytest.raises(Forbidden, match="may not be read"):
             await created(projects, organization, repository=folder)
     project = await created(projects, organization, repository=str(tmp_path / "allowed" / "guide"))
-    assert (project.repository, project.guarded) == (str(tmp_path / "allowed" / "guide"), False)
+    assert (project.repository, project.guarded) == (str(tmp_path / "allowed" / "guide"), True)
 
 
 async def test_without_named_folders_none_is_read(projects, organization, tmp_path):

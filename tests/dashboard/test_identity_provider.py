@@ -9,7 +9,10 @@ import pytest
 from yarl import URL
 
 from eventstore import Metadata
+from service.commands.access.credentials import Admits, person_of_account
 from service.commands.access.people import NewPerson, add_person
+from service.ports.sign_in import Account
+from service.queries.access.people import PeopleDirectory
 from tests.dashboard.conftest import COOKIE, HTML, invite, open_data
 from tests.fakes.oidc import CLIENT_ID, SECRET, FakeOidc
 from tests.service_process import free_port, service_in
@@ -138,8 +141,17 @@ async def test_one_of_several_accounts_is_chosen(service, provider):
     for organization_id in (service.organization_id, other):
         async with open_data(service.data) as runtime:
             new = NewPerson("both@example.com", organization_id=organization_id, role="viewer", by_owner=True)
-            people[organization_id] = (await add_person(runtime.store, runtime.views, new, Metadata("cli:tests"))).id
-    provider.account = {"sub": "13", "email": "both@example.com", "email_verified": True}
+            person = (await add_person(runtime.store, runtime.views, new, Metadata("cli:tests"))).id
+            # As who has opened the link of the invitation in the same browser.
+            account = Account(provider.issuer, "13", "both@example.com", "")
+            await person_of_account(
+                runtime.store, runtime.views, PeopleDirectory(runtime.store), account, Admits(), Metadata("cli:tests"),
+                present=person,
+            )  # fmt: skip
+            people[organization_id] = person
+    provider.account = {"sub": "14", "email": "both@example.com", "email_verified": True}
+    assert "Open the link of the invitation first" in (await signed_in(service))[1]
+    provider.account["sub"] = "13"
     answer, text = await signed_in(service, "/account?tab=2")
     assert (answer.status, COOKIE in cookies_of(answer)) == (403, False)
     choices = dict(re.findall(r'href="../../(sign-in/oidc\?account=[^"]*)">([^<]*)<', text))

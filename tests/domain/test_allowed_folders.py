@@ -26,7 +26,9 @@ def test_folder_is_allowed_once_and_taken_back():
     assert evolve(AllowedFolders(), allowed[0]) == ONE
     assert decide(AllowFolder("/srv/docs", NOW), ONE) == []
     assert decide(DisallowFolder("/srv/docs", NOW), ONE) == [FolderDisallowed("/srv/docs", NOW)]
-    assert evolve(ONE, FolderDisallowed("/srv/docs", NOW)) == AllowedFolders()
+    taken_back = evolve(ONE, FolderDisallowed("/srv/docs", NOW))
+    assert taken_back == AllowedFolders((), ("/srv/docs",))
+    assert evolve(taken_back, allowed[0]) == ONE
     assert decide(DisallowFolder("/srv", NOW), ONE) == []
 
 

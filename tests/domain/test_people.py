@@ -116,8 +116,28 @@ def test_person_is_added_with_small_letters():
     assert when([ADDED], MakeSignInLink("d", NOW)) == [SignInLinkMade("d", NOW, LATE)]
 
 
+def test_other_letters_than_a_to_z_are_compared_as_they_are():
+    assert checked_email("\u00c5SA@Example.com") == "\u00c5sa@example.com"
+    assert checked_email("I\u0131@example.com") == "i\u0131@example.com"
+
+
 @pytest.mark.parametrize(
-    "email", ["", "ada", "@example.com", "a b@example.com", "a@b\nc", "<a@b>", "a@b,c@d", "a" * 300]
+    "email",
+    [
+        "",
+        "ada",
+        "@example.com",
+        "a b@example.com",
+        "a@b\nc",
+        "<a@b>",
+        "a@b,c@d",
+        "a" * 300,
+        "\u212aate@example.com",
+        "ada@example\uff0ecom",
+        "\ufb01@example.com",
+        "a\u030angstrom@example.com",
+        "ada\udcff@example.com",
+    ],
 )
 def test_email_is_refused_where_it_is_none(email):
     with pytest.raises(Invalid):

@@ -101,20 +101,12 @@ def test_windows_take_what_the_model_takes(steps):
             assert usage.refusal(one, later - 1) is not None  # the time that is told is neither too short
             waited = [s for s in usage.standings(one, later) if s.scope == refusal.scope]
             assert any(s.remaining > 0 for s in waited)  # nor too long
-            usage = rebuilt(accepted)  # looking ahead has let go of what was in the windows
         elif fails:
             usage.add(one)
             usage.withdraw(one)
         else:
             usage.add(one)
             accepted.append(one)
-
-
-def rebuilt(accepted):
-    usage = Usage(LIMITS)
-    for one in accepted:
-        usage.add(one)
-    return usage
 
 
 def test_a_limit_of_nought_is_no_limit():
@@ -127,10 +119,21 @@ def test_a_limit_of_nought_is_no_limit():
 
 
 def test_windows_that_are_over_do_not_stay_in_memory():
-    usage = Usage(Limits())
+    usage = Usage(Limits(), kept=10)
     for number in range(1000):
         usage.add(request(at=START + timedelta(hours=number), address=f"address {number}", organization=f"o{number}"))
-    assert len(usage) < 40
+    assert len(usage) < 60
+
+
+@given(st.lists(st.tuples(st.integers(0, 86_399), st.just(0) | st.integers(0, 400 * 86_400)), max_size=8))
+def test_clock_that_was_ahead_turns_no_limit_off(steps):
+    """Five requests of an address fill its day, whatever the clock said before, between and after them."""
+    usage = Usage(LIMITS)
+    for seconds, ahead in [*steps, *[(86_399, 0)] * 5]:
+        at = START + timedelta(seconds=seconds + ahead)
+        usage.standings(request(at=at), milliseconds(at))
+        usage.add(request(at=at))
+    assert usage.refusal(request(), milliseconds(START + timedelta(days=1))) is not None
 
 
 @given(st.lists(st.integers(0, 100 * 86_400), min_size=1, max_size=20))

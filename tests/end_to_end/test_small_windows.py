@@ -6,7 +6,7 @@ import pytest
 
 from tests.end_to_end.provider_kinds import ASK, kinds_service, raw, run_job
 from tests.fakes.provider import Asked, Failure, Reply, ScriptedProvider
-from tests.service_process import free_port, write_docs
+from tests.service_process import DOCS, free_port
 
 WINDOW = 2_048
 PAGES = {f"part{number}.md": f"# Install part {number}\n\n" + "Run the installer of Kite. " * 80 for number in range(8)}
@@ -40,9 +40,7 @@ async def provider(port, request):
 def service(tmp_path_factory, port, request):
     settings = {"MODELS__OWN__CONTEXT_TOKENS": str(WINDOW)} if request.param == "set" else {}
     folder = tmp_path_factory.mktemp("small")
-    with kinds_service(folder, port, **settings) as service:
-        write_docs(folder / "docs", PAGES)
-        service.run("index", service.domain)
+    with kinds_service(folder, port, {**DOCS, **PAGES}, **settings) as service:
         service.is_set = request.param == "set"
         yield service
 

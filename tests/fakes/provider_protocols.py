@@ -193,17 +193,20 @@ def _call_id(call: Call, index: int, prefix: str) -> str:
 
 
 def _responses_whole(asked: HasBody, reply: Reply, number: int) -> dict[str, Any]:
-    text = "".join((*reply.texts, reply.refusal))
+    content: list[dict[str, Any]] = []
+    if reply.texts:
+        content.append({"type": "output_text", "text": "".join(reply.texts), "annotations": [], "logprobs": []})
+    if reply.refusal:
+        content.append({"type": "refusal", "refusal": reply.refusal})
     output: list[dict[str, Any]] = []
-    if text:
-        content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    if content:
         output.append(
             {
                 "id": f"msg_{number:024}",
                 "type": "message",
                 "status": "completed",
                 "role": "assistant",
-                "content": [content],
+                "content": content,
             }
         )
     for index, call in enumerate(reply.calls):
@@ -224,14 +227,14 @@ def _responses_whole(asked: HasBody, reply: Reply, number: int) -> dict[str, Any
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": reply.input_tokens + reply.output_tokens,
     }
-    is_cut = reply.reason == "length"
+    reason = {"length": "max_output_tokens", "refused": "content_filter"}.get(reply.reason)
     return {
         "id": f"resp_{number:024}",
         "object": "response",
         "created_at": CREATED,
-        "status": "incomplete" if is_cut else "completed",
+        "status": "incomplete" if reason else "completed",
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "incomplete_details": {"reason": reason} if reason else None,
         "instructions": None,
         "model": reply.model or asked.body["model"],
         "output": output,
@@ -256,14 +259,15 @@ def _responses_events(asked: HasBody, reply: Reply, number: int) -> Iterator[tup
         at = {"item_id": item["id"], "output_index": index}
         if item["type"] == "message":
             begun = {**item, "status": "in_progress", "content": []}
-            part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
             yield numbered("response.output_item.added", output_index=index, item=begun), False
-            yield numbered("response.content_part.added", **at, content_index=0, part=part), False
-            for text in (*reply.texts, *([reply.refusal] if reply.refusal else [])):
-                yield numbered("response.output_text.delta", **at, content_index=0, delta=text, logprobs=[]), True
-            text = item["content"][0]["text"]
-            yield numbered("response.output_text.done", **at, content_index=0, text=text, logprobs=[]), False
-            yield numbered("response.content_part.done", **at, content_index=0, part=item["content"][0]), False
+            for number_of_part, part in enumerate(item["content"]):
+                kind, place = part["type"], {**at, "content_index": number_of_part}
+                name = "refusal" if kind == "refusal" else "text"
+                yield numbered("response.content_part.added", **place, part={**part, name: ""}), False
+                for text in (reply.refusal,) if kind == "refusal" else reply.texts:
+                    yield numbered(f"response.{kind}.delta", **place, delta=text), True
+                yield numbered(f"response.{kind}.done", **place, **{name: part[name]}), False
+                yield numbered("response.content_part.done", **place, part=part), False
         else:
             call = next(
                 call for call in reply.calls if call.name == item["name"] and call.arguments == item["arguments"]

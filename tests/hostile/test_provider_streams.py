@@ -15,7 +15,7 @@ from tests.hostile.growth import assert_linear
 
 pytestmark = pytest.mark.slow
 
-PROTOCOLS = ("openai", "anthropic")
+PROTOCOLS = ("openai", "anthropic", "responses")
 STREAMS = 2_000
 MEBIBYTE = 1 << 20
 SENT = 24 * MEBIBYTE
@@ -74,6 +74,22 @@ SHAPES = {
         b"",
     ),
     "blocks": ("anthropic", b'data: {"type": "message", "content": [{}', b',{"type": "tool_use"}', b"]}\n\n"),
+    "texts of a response": ("responses", b"", event("response.output_text.delta", output_index=0, delta="a"), b""),
+    "texts that came whole": ("responses", b"", event("response.output_text.done", content_index=0, text="a"), b""),
+    "items": ("responses", b'data: {"object": "response", "output": [{}', b',{"type": "function_call"}', b"]}\n\n"),
+    "parts of an item": (
+        "responses",
+        b'data: {"type": "response.output_item.done", "item": {"type": "message", "content": [{}',
+        b',{"text": "a"}',
+        b"]}}\n\n",
+    ),
+    "pieces of a call of a response": (
+        "responses",
+        event("response.output_item.added", output_index=0, item={"type": "function_call", "name": "read"}),
+        event("response.function_call_arguments.delta", output_index=0, delta='"'),
+        b"",
+    ),
+    "items without an index": ("responses", b"", event("response.refusal.done", item_id="a", refusal="a"), b""),
     "an error of errors": ("openai", b"data: ", b'{"error":', b""),
     "words of an error": ("openai", b'data: {"error": {"message": ["', b"a ", b'"]}}\n\n'),
 }  # fmt: skip

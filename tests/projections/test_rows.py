@@ -298,13 +298,13 @@ TABLE = {
     ),
     "reply stopped": (of(THREADS, "t", THREAD, REPLY, ReplyStopped("r", "stopped", NOW)), active_replies, "", []),
     "reply failed": (of(THREADS, "t", THREAD, REPLY, ReplyFailed("r", "x", "Oh.", NOW)), active_replies, "", []),
-    "requests older than the longest window go": (
+    "requests stay while there are few": (
         of(
             USAGE, STREAM_ID, accepted(NOW), accepted(NOW + timedelta(milliseconds=1)),
             accepted(NOW + timedelta(seconds=LONGEST_WINDOW_SECONDS)),
         ),
         requests, "accepted_at",
-        [(NOW + timedelta(milliseconds=1),), (NOW + timedelta(seconds=LONGEST_WINDOW_SECONDS),)],
+        [(NOW,), (NOW + timedelta(milliseconds=1),), (NOW + timedelta(seconds=LONGEST_WINDOW_SECONDS),)],
     ),
     "webhook with other events": (
         of(WEBHOOKS, "w", WEBHOOK, WebhookChanged(("job.completed",), NOW)),

@@ -14,7 +14,7 @@ NOT_OVER_HTTP = {
     "diverged", "store_differs", "store_needed", "log_lost", "log_missing", "newer_format", "no_data", "vault_missing",
     "bad_author", "bad_message", "bad_path", "bad_text", "bad_time", "no_such_file",  # answered to the model, or to us
     "index_broken", "text_refused",  # of embeddings and of an index that is made again; no request meets them
-    "commit_differs", "commit_not_found", "damaged", "not_limited", "process_died",  # told by their sentence alone
+    "commit_differs", "commit_not_found", "not_limited", "process_died",  # told by their sentence alone
     "project_unknown",
     "bad_role", "bad_vault_secret", "not_wrapped", "wrapping_key_missing",  # of commands, and of a start
     "claimed",  # between instances

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,10 +16,13 @@ from service.workers.admission.admissions import Admissions, OverLimit
 REQUEST = RequestAccepted("assistant", datetime(2026, 1, 2, tzinfo=UTC), "org", "project", "key", "address")
 
 
-async def admissions_of(data: Path, limits: Limits, store: EventStore, clock=now, turns=None) -> Admissions:
+async def admissions_of(
+    data: Path, limits: Limits, store: EventStore, clock=now, turns=None, steady=None
+) -> Admissions:
     async with await Views.open(data / "views.db", store, all_projections()) as views:
         await views.catch_up()
-        admissions = Admissions(store, limits, b"secret", clock, turns=turns)
+        steady = time.monotonic if clock is now else steady or (lambda: clock().timestamp())
+        admissions = Admissions(store, limits, b"secret", clock, turns=turns, steady=steady)
         await admissions.load(views)
     return admissions
 

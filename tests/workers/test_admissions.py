@@ -19,7 +19,8 @@ from service.adapters.postgres.turns import TableTurns
 from service.domain.access.usage import Limits, SearchRequest
 from service.domain.errors import Unavailable
 from service.projections import all_projections
-from service.queries.access.usage import accepted_after
+from service.projections.usage import UsageView
+from service.queries.access.usage import NEWEST, accepted_after
 from service.runtime.system import now
 from service.workers.admission.admissions import STREAM, Admissions, OverLimit
 from tests.eventstore.backends import addresses, opened_tables
@@ -381,14 +382,61 @@ async def test_start_reads_a_month_of_requests_by_key(tmp_path):
             for idle, of_key, of_day in ((timedelta(), 119, 3), (timedelta(days=40), 0, 0)):
                 at += idle
                 rows, log = Reads(views), Reads(store)
-                again = Admissions(log, limits, b"", clock)
+                again = Admissions(log, limits, b"", clock, steady=lambda: clock().timestamp())
                 await again.load(rows)
-                assert (rows.count, log.count) == ((of_key > 0) + of_day, 0)
+                assert rows.count <= 1 + 4 + of_day + NEWEST
+                assert log.count == 0
                 for limit, used in ((Limits(1000, 0, 0, 0), of_key), (Limits(0, 0, 1000, 0), of_day)):
                     again.change_limits(limit)
                     admissions.change_limits(limit)
                     assert again.standing(REQUEST) == admissions.standing(REQUEST)
                     assert again.standing(REQUEST).remaining == 1000 - used
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=40), timedelta(days=36_500)])
+async def test_clock_that_is_ahead_for_one_request_turns_no_limit_off(tmp_path, ahead):
+    at, limits = datetime(2026, 1, 2, tzinfo=UTC), Limits(0, 0, 5, 0)
+
+    async def started():
+        one = await admissions_of(tmp_path, limits, store, lambda: at, steady=lambda: 0.0)
+        return one, asyncio.create_task(one.run())
+
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
+        for _ in range(3):  # the second and third time after a restart, once while the clock is ahead
+            admissions, letting_in = await started()
+            for _ in range(7):
+                await ask(admissions)
+            at += ahead
+            await ask(admissions)
+            at -= ahead
+            assert not await ask(admissions)
+            await cancelled(letting_in)
+            at += ahead
+            admissions, letting_in = await started()
+            at -= ahead
+            assert not await ask(admissions)
+            await cancelled(letting_in)
+            for file in tmp_path.glob("views.db*"):
+                file.unlink()
+        at += timedelta(days=150)  # it does not stay: each start allowed a month
+        admissions, letting_in = await started()
+        assert await ask(admissions)
+        await cancelled(letting_in)
+
+
+async def test_old_requests_go_by_the_time_of_all_of_the_newest(tmp_path):
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    async with (
+        opened(tmp_path, Limits(0, 0, 1000, 0), lambda: at) as (store, admissions),
+        await Views.open(tmp_path / "rows.db", store, [UsageView(every=1, newest=2)]) as views,
+    ):
+        for ahead, left in ((0, 1), (40, 2), (40, 2), (0, 3), (0, 4), (80, 5), (40, 4)):
+            at += timedelta(days=ahead)
+            assert await ask(admissions)
+            await views.catch_up()
+            requests, _ = await accepted_after(views, (0, 0), 100)
+            assert len(requests) == left, (ahead, left)
+            at -= timedelta(days=ahead)
 
 
 def admitter(data, limit, requests):

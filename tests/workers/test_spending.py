@@ -8,9 +8,19 @@ from msgspec.structs import replace
 
 from eventstore import SQLiteEventStore
 from service.domain.access.spending import CostBounds
-from service.domain.errors import Unavailable
+from service.domain.errors import Invalid, Unavailable
 from service.domain.model import Usage
-from service.ports.model import FREE, Continuation, Grounding, ModelEnd, ModelRequest, ModelText, Price, UserMessage
+from service.ports.model import (
+    CONTEXT_WINDOW_EXCEEDED,
+    FREE,
+    Continuation,
+    Grounding,
+    ModelEnd,
+    ModelRequest,
+    ModelText,
+    Price,
+    UserMessage,
+)
 from service.queries.sites import spent_on
 from service.runtime.system import now
 from service.workers.spending import NOTICE, PaidReply, Spending
@@ -18,7 +28,7 @@ from tests.fakes.model import FakeModel, Says
 
 PRICE = Price(1.0, 10.0)
 USUAL_USD = 0.0206
-"""Probable cost of ``ASKED``."""
+"""Cost of an answer to ``ASKED``, about."""
 ASKED = ModelRequest((UserMessage("How do I install it? " * 100),), grounding=Grounding("How?", ()))
 
 
@@ -60,7 +70,7 @@ async def test_past_the_bound_the_builtin_model_answers_and_says_so(store):
 
 
 async def test_callers_with_keys_are_bounded_by_the_site_alone(store):
-    spending, models = Spending(store, CostBounds(site=0.07, public=0.01)), Both(cost=0.02)
+    spending, models = Spending(store, CostBounds(site=0.07, public=0.03)), Both(cost=0.02)
     assert (await reply(spending, models, "1"))[1] == "fake/model"
     assert (await reply(spending, models, "2"))[1] == "builtin/extractive"
     assert (await reply(spending, models, "3", is_public=False))[1] == "fake/model"
@@ -153,3 +163,80 @@ async def test_builtin_reply_goes_on_as_a_builtin_reply(store):
     assert model == "builtin/extractive"
     assert NOTICE not in text
     assert models.builtin.requests[0].continuation.text == "Builtin"
+
+
+class Charging(FakeModel):
+    """Charges so many tokens for each byte of its prompt, and so many for its reply, or what its limit allows."""
+
+    def __init__(self, *, of_byte=1.0, written=1_000_000):
+        super().__init__([], price=PRICE)
+        self.charged, self._of_byte, self._written = 0.0, of_byte, written
+
+    async def reply(self, request):
+        yield ModelText("Paid words.")
+        await asyncio.sleep(0)
+        read = sum(len(one.text.encode()) for one in request.messages)
+        usage = Usage(int(read * self._of_byte), min(self._written, request.max_output_tokens))
+        usage = replace(usage, cost_usd=PRICE.of(usage.input_tokens, usage.output_tokens))
+        self.charged += usage.cost_usd
+        yield ModelEnd("stop", (), usage, self.name)
+
+
+@pytest.mark.parametrize("bound", [0.001, 0.02, 0.1, 0.5, 1.0])
+async def test_hundred_replies_at_once_never_cost_more_than_the_bound(store, tmp_path, bound):
+    models = Both()
+    models.paid = Charging()
+    bounds = CostBounds(public=bound)
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as other:
+        processes = (Spending(store, bounds), Spending(other, bounds))
+        told = await asyncio.gather(*(reply(processes[number % 2], models, str(number)) for number in range(100)))
+    assert models.paid.charged <= bound + 1e-9
+    spent = await spent_on(store, "guide", now())
+    assert spent.usd == pytest.approx(models.paid.charged)
+    assert not spent.reserved
+    assert any(model == "fake/model" for _, model in told) is (bound > 0.0125)
+
+
+@pytest.mark.parametrize("bound", [0.1, 1.0])
+async def test_asked_one_after_the_other_the_bound_is_used_up(store, bound):
+    """As many are paid as when each reserved a typical cost: a part of the prompt's length, and 2,000 tokens."""
+    spending, models = Spending(store, CostBounds(public=bound)), Both()
+    models.paid = Charging(of_byte=0.25, written=2_000)
+    told = [(await reply(spending, models, str(number)))[1] for number in range(60)]
+    before = int((bound - USUAL_USD) / USUAL_USD) + 1
+    assert told.count("fake/model") >= before
+    assert (await spent_on(store, "guide", now())).usd <= bound
+
+
+async def test_reply_waits_for_what_others_give_back(store):
+    """A reply holds nearly all; it costs little, and the next one, which came meanwhile, is paid."""
+    spending, models = Spending(store, CostBounds(public=0.09)), Both(cost=0.01)
+    async with spending.budget(PaidReply("guide", "1", True), models) as budget:
+        chunks = budget.model.reply(ASKED)
+        await anext(chunks)
+        second = asyncio.create_task(reply(spending, models, "2"))
+        done, _ = await asyncio.wait([second], timeout=0.1)
+        assert not done
+        async for _ in chunks:
+            pass
+    assert await second == ("Paid words here.", "fake/model")
+
+
+async def test_limit_of_a_reply_is_what_the_money_allows(store):
+    spending, models = Spending(store, CostBounds(public=0.05)), Both(cost=0.02)
+    await reply(spending, models, "1")
+    asked = models.paid.requests[0]
+    assert asked.is_cut
+    assert 1_000 <= asked.max_output_tokens < ASKED.max_output_tokens
+    assert PRICE.of(len(ASKED.messages[0].text), asked.max_output_tokens) <= 0.05
+
+
+async def test_shorter_prompt_is_asked_for_where_it_may_fit(store):
+    spending, models = Spending(store, CostBounds(public=0.03)), Both()
+    long = ModelRequest((UserMessage("word " * 6_000),), grounding=ASKED.grounding)
+    async with spending.budget(PaidReply("guide", "1", True), models) as budget:
+        with pytest.raises(Invalid) as error:
+            [chunk async for chunk in budget.model.reply(long)]
+        assert error.value.code == CONTEXT_WINDOW_EXCEEDED
+        shorter = ModelRequest((UserMessage("word " * 3_000),), grounding=ASKED.grounding)
+        assert [chunk async for chunk in budget.model.reply(shorter)][-1].model == "fake/model"

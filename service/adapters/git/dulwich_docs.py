@@ -1,8 +1,9 @@
 """DocsSource over dulwich: bare clones of depth 1 and no work tree, so that nothing a repository holds (links, hooks,
 filters, names) ever acts on this machine.
 
-A clone in ``repos/`` is derived: delete it and the next fetch makes it again. The repository of the ``local`` code host
-in ``hosted/`` is the truth; its clone borrows the objects (``objects/info/alternates``), so a fetch copies nothing.
+A clone in ``repos/`` is derived: delete it and the next fetch makes it again, which is done here when it is damaged, a
+power cut's empty files among that. The repository of the ``local`` code host in ``hosted/`` is the truth, made once, by
+``register``, and flushed; its clone borrows the objects (``objects/info/alternates``), so a fetch copies nothing.
 
 Reads and writes of the clone run in threads: they take milliseconds to a second, and what a stranger can make large is
 limited by the sizes in object headers. Whatever talks to a remote, or takes a whole repository in, runs in a child
@@ -19,6 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TypeVar
 
+import structlog
 from dulwich.refs import Ref, check_ref_format
 from msgspec.structs import replace
 
@@ -32,11 +34,20 @@ from service.adapters.git.export import export
 from service.adapters.git.listings import Listings
 from service.adapters.git.merging import merge_base, write_merge
 from service.adapters.git.objects import Objects, checked_id, read_blobs
+from service.adapters.git.opened_folder import Folders, others_folder
 from service.adapters.git.remote import transport as git_transport
 from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, named_commit, require_ref
 from service.adapters.git.remote.remotes import Remote, remote_of, with_token
-from service.adapters.git.repositories import commit_of, create, forget_killed_work, locked, only_if_free, opened
-from service.domain.errors import Invalid, NotFound, ServiceError, Unavailable
+from service.adapters.git.repositories import (
+    commit_of,
+    create,
+    damaged,
+    forget_killed_work,
+    locked,
+    only_if_free,
+    opened,
+)
+from service.domain.errors import Damaged, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.projects.hosts import host_kind
 from service.ports.docs_source import (
     Changes,
@@ -71,6 +82,8 @@ CHILD_BYTES = 4 * 1024 * 1024 * 1024
 
 PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
+log = structlog.get_logger()
+
 
 class DulwichDocs:
     """``env`` holds the tokens, under the names that the sources give; instead, ``token_of`` gives the token of a
@@ -90,6 +103,7 @@ class DulwichDocs:
         allow_private: bool = False,
         place: HostedPlace | None = None,
         renamed: Callable[[Source, str], Awaitable[None]] | None = None,
+        folders: Callable[[], Awaitable[Folders]] | None = None,
     ) -> None:
         self._data = data
         self._place = place or HostedPlace(data)
@@ -97,6 +111,7 @@ class DulwichDocs:
         self._env = env
         self._token_of = token_of
         self._renamed = renamed
+        self._folders = folders
         self._allow_private = allow_private
         self._locks: dict[str, asyncio.Lock] = {}
         self._borrowing: set[Path] = set()
@@ -148,16 +163,18 @@ class DulwichDocs:
             return await self._fetch_context(source)
         branches = [source.ref, *([branch] if branch and branch != source.ref else [])]
         if source.code_host == "local":
-            if not self._hosted(source).is_dir():
-                await self.register(source)
             await self._clone(source)
             where = "The hosted repository"
             found = await asyncio.to_thread(git_own.heads, self._hosted(source), branches)
         else:
-            clone, remote = await self._clone(source), await self._theirs(source)
+            remote = await self._theirs(source)
             where = remote.url or remote.path
-            async with self._locked(source):
-                found = await self._remotely(git_transport.fetch, clone, remote, branches, 1)
+
+            async def run(clone: Path) -> dict[str, str]:
+                async with self._locked(source):
+                    return await self._remotely(git_transport.fetch, clone, remote, branches, 1)
+
+            found = await self._healed(source, run)
         if source.ref not in found:
             await self._follow_default_branch(source, where)
             raise _no_branch(where, source.ref, " Name one that it has: docsmith project update SITE --ref BRANCH")
@@ -177,12 +194,16 @@ class DulwichDocs:
             )
 
     async def _fetch_context(self, source: Source) -> Fetched:
-        clone, remote = await self._clone(source), await self._theirs(source)
-        async with self._locked(source):
-            ref, commit = await run_in_child(
-                _locking, fetch_context, clone, remote, source.ref,
-                timeout_seconds=CONTEXT_SECONDS, memory_bytes=CHILD_BYTES,
-            )  # fmt: skip
+        remote = await self._theirs(source)
+
+        async def run(clone: Path) -> tuple[str, str]:
+            async with self._locked(source):
+                return await run_in_child(
+                    _locking, fetch_context, clone, remote, source.ref,
+                    timeout_seconds=CONTEXT_SECONDS, memory_bytes=CHILD_BYTES,
+                )  # fmt: skip
+
+        ref, commit = await self._healed(source, run)
         return Fetched(commit, None, ref)
 
     async def keep_contexts(self, source: Source, contexts: Sequence[Source]) -> None:
@@ -194,9 +215,8 @@ class DulwichDocs:
         if source.code_host != "local" or (uploaded is not None and not await asyncio.to_thread(uploaded.is_dir)):
             return False
         hosted, remote = self._hosted(source), await self._theirs(source)
-        if not hosted.is_dir():
-            await self.register(source)
-            return True
+        if not await asyncio.to_thread(hosted.is_dir):  # what it was made from lacks what was merged since
+            raise damaged(hosted, git_own.GONE)
         state = "" if remote.is_plain else await asyncio.to_thread(git_refresh.state_of, remote, source.ref)
         if state and await asyncio.to_thread(git_refresh.known_state, hosted) == state:
             return False
@@ -226,8 +246,22 @@ class DulwichDocs:
         return found[blob]
 
     async def read_files(self, source: Source, blobs: Sequence[str]) -> Mapping[str, bytes]:
-        clone = await self._clone(source)
-        return await asyncio.to_thread(_read_files, clone, blobs)
+        async def run(clone: Path) -> Mapping[str, bytes]:
+            return await asyncio.to_thread(_read_files, clone, blobs)
+
+        try:
+            return await self._healed(source, run)
+        except NotFound:
+            clone = await self._clone(source)
+            commit = await asyncio.to_thread(self._listings.commit_with, clone, blobs)
+            if commit is None:
+                raise
+            if source.code_host == "local" and not source.context:
+                raise damaged(self._hosted(source), f"a file of {commit[:12]} is missing") from None
+        # The clone has lost what it had, or was made again without it.
+        async with self._locked(source):
+            await asyncio.to_thread(_remove_clone, clone)
+        return await self._with_commit(source, commit, lambda clone: _listed(self._listings, clone, commit, run))
 
     async def export(self, source: Source, commit: str, archive: Path) -> None:
         async def run(clone: Path) -> None:
@@ -277,10 +311,13 @@ class DulwichDocs:
         self, source: Source, commit: str, before: str, after: str, paths: Sequence[str]
     ) -> CommitChanges:
         ids = [await self._named(source, commit, name) if name else commit for name in (before, after)]
-        clone = await self._clone(source)
-        return await run_in_child(
-            compared, clone, *ids, paths, timeout_seconds=HISTORY_SECONDS, memory_bytes=CHILD_BYTES
-        )
+
+        async def run(clone: Path) -> CommitChanges:
+            return await run_in_child(
+                compared, clone, *ids, paths, timeout_seconds=HISTORY_SECONDS, memory_bytes=CHILD_BYTES
+            )
+
+        return await self._healed(source, run)
 
     async def _named(self, source: Source, commit: str, name: str) -> str:
         """Return the commit that an id, a tag or a branch names. Raise NotFound, and as ``fetch``."""
@@ -332,16 +369,18 @@ class DulwichDocs:
         return True
 
     async def merge_base(self, source: Source, *, branch: str, commit: str, base_commit: str) -> str | None:
-        clone = await self._clone(source)
-        found = await asyncio.to_thread(merge_base, clone, commit, base_commit)
-        for depth in MERGE_BASE_DEPTHS if source.code_host != "local" else ():
-            if found is not None:
-                break
-            async with self._locked(source):
-                remote = await self._theirs(source)
-                await self._remotely(git_transport.deepen, clone, remote, [branch, source.ref], depth)
+        async def run(clone: Path) -> str | None:
             found = await asyncio.to_thread(merge_base, clone, commit, base_commit)
-        return found
+            for depth in MERGE_BASE_DEPTHS if source.code_host != "local" else ():
+                if found is not None:
+                    break
+                async with self._locked(source):
+                    remote = await self._theirs(source)
+                    await self._remotely(git_transport.deepen, clone, remote, [branch, source.ref], depth)
+                found = await asyncio.to_thread(merge_base, clone, commit, base_commit)
+            return found
+
+        return await self._healed(source, run)
 
     async def write_commit(self, source: Source, new: NewCommit) -> WrittenCommit:
         others = [] if new.merged is None else [new.merged.commit, new.merged.base]
@@ -351,12 +390,23 @@ class DulwichDocs:
 
     async def push(self, source: Source, *, branch: str, commit: str) -> None:
         checked_id(commit)
-        clone = await self._clone(source)
-        if source.code_host == "local":
-            await asyncio.to_thread(git_own.push, clone, self._hosted(source), branch, commit)
-            return
-        async with self._locked(source):
-            await self._remotely(git_transport.push, clone, await self._theirs(source), branch, commit)
+
+        async def run(clone: Path) -> None:
+            if source.code_host == "local":
+                await asyncio.to_thread(git_own.push, clone, self._hosted(source), branch, commit)
+                return
+            async with self._locked(source):
+                await self._remotely(git_transport.push, clone, await self._theirs(source), branch, commit)
+
+        try:
+            await self._healed(source, run)
+        except NotFound as error:
+            if error.code != "commit_not_found":
+                raise
+            # The clone was made again, without what was committed there alone.
+            raise Unavailable(
+                "The commit is not in the clone any more; it is made again.", retry_after_seconds=1
+            ) from None
 
     def _hosted(self, source: Source) -> Path:
         return self._place.repository(_checked(source.project_id))
@@ -367,7 +417,9 @@ class DulwichDocs:
             return Remote("", str(folder), is_plain=True)
         remote = remote_of(source.repository)
         if not remote.url:
-            return remote
+            folders = Folders() if self._folders is None else await self._folders()
+            own = (self._data, self._place.root)
+            return await asyncio.to_thread(others_folder, remote, folders, own, guarded=source.guarded)
         remote = replace(remote, guarded=source.guarded and not self._allow_private)
         if self._token_of is not None:
             token = await self._token_of(source)
@@ -409,15 +461,38 @@ class DulwichDocs:
     async def _with_commit(self, source: Source, commit: str, run: Callable[[Path], Awaitable[T]]) -> T:
         """``run`` on the clone; when that was deleted since the commit was fetched, fetch it again."""
         checked_id(commit)
-        clone = await self._clone(source)
         try:
-            return await run(clone)
+            return await self._healed(source, run)
         except NotFound as error:
             if error.code != "commit_not_found" or source.code_host == "local":
                 raise
+
+        async def fetched(clone: Path) -> T:
+            async with self._locked(source):
+                await self._remotely(git_transport.fetch_commit, clone, await self._theirs(source), commit)
+            return await run(clone)
+
+        return await self._healed(source, fetched)
+
+    async def _healed(self, source: Source, run: Callable[[Path], Awaitable[T]]) -> T:
+        """``run`` on the clone; when that is damaged, remove it and run on a new one. Raises Damaged where that does
+        not help: it is the hosted repository.
+        """
+        clone = await self._clone(source)
+        try:
+            return await run(clone)
+        except Damaged as error:
+            if error.names_remedy:
+                raise
+            log.warning("a clone is damaged, and made again", clone=clone.name, reason=str(error))
         async with self._locked(source):
-            await self._remotely(git_transport.fetch_commit, clone, await self._theirs(source), commit)
-        return await run(clone)
+            await asyncio.to_thread(_remove_clone, clone)
+        try:
+            return await run(await self._clone(source))
+        except Damaged as error:
+            if error.names_remedy or source.code_host != "local" or source.context:
+                raise
+            raise damaged(self._hosted(source), str(error)) from error
 
 
 def _checked(project_id: str) -> str:
@@ -437,8 +512,12 @@ def _clone_name(source: Source) -> str:
 def _remove_clones(folder: Path, beginning: str, kept: Container[str]) -> None:
     for clone in folder.glob("*.git"):
         if clone.name.startswith(beginning) and clone.name not in kept:
-            with locked(folder / f".{clone.name}.lock"):
-                shutil.rmtree(clone, ignore_errors=True)
+            _remove_clone(clone)
+
+
+def _remove_clone(clone: Path) -> None:
+    with locked(clone.parent / f".{clone.name}.lock"):
+        shutil.rmtree(clone, ignore_errors=True)
 
 
 def _no_branch(where: str, ref: str, advice: str = "") -> Invalid:
@@ -486,6 +565,12 @@ def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
 def _left_out(clone: Path, commit: str, paths: Collection[str]) -> dict[str, LeftOut]:
     with opened(clone) as repository:
         return Objects(repository).in_the_way(commit_of(repository, commit).tree, paths)
+
+
+async def _listed(listings: Listings, clone: Path, commit: str, run: Callable[[Path], Awaitable[T]]) -> T:
+    """``run`` on a clone that has the commit. Raise NotFound where it has not."""
+    await asyncio.to_thread(listings.of_commit, clone, commit)
+    return await run(clone)
 
 
 def _read_files(clone: Path, blobs: Sequence[str]) -> dict[str, bytes]:

@@ -1,6 +1,5 @@
 """A plain folder as one commit: its files become a pack, written once, without a work tree or an index."""
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -13,12 +12,10 @@ from dulwich.pack import UnpackedObject, full_unpacked_object, iter_sha1, write_
 
 from service.adapters.git.names import GIT_FILES, HFS_IGNORED, MAX_DEPTH, difference, folded, is_dot_git, shown
 from service.adapters.git.objects import MAX_ENTRIES
-from service.domain.errors import Forbidden, Invalid, Unavailable
+from service.adapters.git.opened_folder import OpenedFolder, open_folder
+from service.domain.errors import Invalid, Unavailable
 
 SKIPPED = frozenset({b".git", b"node_modules"})
-
-MAX_FILE_BYTES = 100 * 1024 * 1024
-"""GitHub's limit."""
 
 MAX_FOLDER_BYTES = 2 * 1024 * 1024 * 1024
 
@@ -29,36 +26,47 @@ AUTHOR = b"Docsmith <docsmith@localhost>"
 
 
 class Found(NamedTuple):
-    path: Path
+    root: OpenedFolder
+    parts: tuple[str, ...]
+    """From there."""
     blob: ObjectID
     mode: int
     modified: float
     target: bytes | None
     """Target of a symbolic link."""
 
+    @property
+    def path(self) -> Path:
+        return self.root.path.joinpath(*self.parts)
+
     def content(self) -> bytes:
-        """Read it again."""
-        return self.target if self.target is not None else read_plain(self.path)[0]
+        """Read it again, while the root is open."""
+        if self.target is not None:
+            return self.target
+        with self.root.folder(*self.parts[:-1]) as folder:
+            return folder.file(self.parts[-1])[0]
 
 
-def import_folder(repository: Path, folder: Path, branch: str) -> str:
+def import_folder(repository: Path, folder: Path, branch: str, root: str = "") -> str:
     """Put the folder's files into a new bare repository as one commit on the branch. Its time is that of the newest
-    file, so the same files give the same commit.
+    file, so the same files give the same commit. Nothing is flushed: that is the caller's (``create``).
 
     Special files, ``.git`` and ``node_modules`` are left out. Symbolic links are kept as git keeps them, and names that
-    cannot be shown too, so that an index can list them as left out; neither is followed or used.
+    cannot be shown too, so that an index can list them as left out; neither is followed or used. ``root``: see
+    ``open_folder``.
     """
-    scan = Scan()
-    tree = scan.tree(folder, 0)
-    if tree is None:
-        raise Invalid(f"There are no files in {folder}.", code="bad_repository")
-    commit = Commit()
-    commit.tree, commit.parents = tree, []
-    commit.author = commit.committer = AUTHOR
-    commit.author_time = commit.commit_time = max(0, int(max(file.modified for file in scan.files.values())))
-    commit.author_timezone = commit.commit_timezone = 0
-    commit.message = b"Import a folder\n"
-    _write_pack(repository / "objects" / "pack", [commit, *scan.trees.values()], list(scan.files.values()))
+    with open_folder(folder, root) as opened:
+        scan = Scan(opened)
+        tree = scan.tree()
+        if tree is None:
+            raise Invalid(f"There are no files in {folder}.", code="bad_repository")
+        commit = Commit()
+        commit.tree, commit.parents = tree, []
+        commit.author = commit.committer = AUTHOR
+        commit.author_time = commit.commit_time = max(0, int(max(file.modified for file in scan.files.values())))
+        commit.author_timezone = commit.commit_timezone = 0
+        commit.message = b"Import a folder\n"
+        _write_pack(repository / "objects" / "pack", [commit, *scan.trees.values()], list(scan.files.values()))
     ref = repository / "refs" / "heads" / branch
     ref.parent.mkdir(parents=True, exist_ok=True)
     ref.write_bytes(commit.id + b"\n")
@@ -66,101 +74,84 @@ def import_folder(repository: Path, folder: Path, branch: str) -> str:
 
 
 class Scan:
-    def __init__(self) -> None:
+    """``root`` stays open as long as what was found is read."""
+
+    def __init__(self, root: OpenedFolder) -> None:
         self.files: dict[ObjectID, Found] = {}
         self.trees: dict[ObjectID, Tree] = {}
         self._entries = 0
         self._bytes = 0
-        self._root = b""
+        self._root = root
 
-    def tree(self, folder: Path, depth: int) -> ObjectID | None:
-        """The id of the folder's tree, None for an empty one."""
-        if depth > MAX_DEPTH:
-            raise Invalid(f"Folders are nested deeper than {MAX_DEPTH}: {folder}.", code="too_large")
-        if depth == 0:
-            self._root = os.fsencode(folder)
+    def tree(self, *parts: str) -> ObjectID | None:
+        """The id of the tree of a folder below the root, None for an empty one."""
+        if len(parts) > MAX_DEPTH:
+            path = self._root.path.joinpath(*parts)
+            raise Invalid(f"Folders are nested deeper than {MAX_DEPTH}: {path}.", code="too_large")
+        with self._root.folder(*parts) as folder:
+            return self._tree(folder, parts)
+
+    def _tree(self, folder: OpenedFolder, parts: tuple[str, ...]) -> ObjectID | None:
         tree = Tree()
         names: dict[str, str] = {}
-        try:
-            with os.scandir(os.fsencode(folder)) as listing:
-                items = sorted(listing, key=lambda item: item.name)
-        except PermissionError:
-            raise Forbidden(f"{folder} may not be read by the user that runs this service.") from None
-        for item in items:
-            text = item.name.decode("utf-8", "surrogateescape")
-            if item.name in SKIPPED or is_dot_git(text):
+        for item in folder.listed():
+            name = os.fsencode(item.name)
+            text = name.decode("utf-8", "surrogateescape")
+            if name in SKIPPED or is_dot_git(text):
                 continue
             self._entries += 1
             if self._entries > MAX_ENTRIES:
                 raise Invalid(f"The folder has more than {MAX_ENTRIES:,} files.", code="too_large")
-            inside = folder / os.fsdecode(item.name)
             if item.is_dir(follow_symlinks=False):
-                inner = self.tree(inside, depth + 1)
+                inner = self.tree(*parts, item.name)
                 if inner is None:
                     continue
-                mode, name = stat.S_IFDIR, inner
+                mode, blob = stat.S_IFDIR, inner
             elif item.is_file(follow_symlinks=False):
-                file = self._file(inside)
-                mode, name = file.mode, file.blob
+                file = self._file(folder, parts, item.name)
+                mode, blob = file.mode, file.blob
             elif item.is_symlink() and not GIT_FILES.fullmatch(HFS_IGNORED.sub("", text)):
-                link = self._link(inside)
-                mode, name = link.mode, link.blob
+                link = self._link(folder, parts, item.name)
+                mode, blob = link.mode, link.blob
             else:
                 continue
             other = names.setdefault(folded(text), text)
             if other != text:
                 raise Invalid(
-                    f"{shown(os.fsencode(inside))} differs from its neighbour {shown(os.fsencode(other))}"
-                    f" {difference(text, other)} only. Rename one of them.",
+                    f"{shown(os.fsencode(folder.path / item.name))} differs from its neighbour"
+                    f" {shown(os.fsencode(other))} {difference(text, other)} only. Rename one of them.",
                     code="bad_path",
                 )
-            tree.add(item.name, mode, name)
+            tree.add(name, mode, blob)
         if not names:
             return None
         self.trees[ObjectID(tree.id)] = tree
         return ObjectID(tree.id)
 
-    def _file(self, path: Path) -> Found:
-        content, status = read_plain(path)
+    def _file(self, folder: OpenedFolder, parts: tuple[str, ...], name: str) -> Found:
+        content, status = folder.file(name)
         self._bytes += len(content)
         if self._bytes > MAX_FOLDER_BYTES:
             raise Invalid(f"The folder has more than {MAX_FOLDER_BYTES:,} bytes.", code="too_large")
         mode = stat.S_IFREG | (0o755 if status.st_mode & stat.S_IXUSR else 0o644)
-        return self._keep(Found(path, ObjectID(Blob.from_string(content).id), mode, status.st_mtime, None))
+        blob = ObjectID(Blob.from_string(content).id)
+        return self._keep(Found(self._root, (*parts, name), blob, mode, status.st_mtime, None))
 
-    def _link(self, path: Path) -> "Found":
+    def _link(self, folder: OpenedFolder, parts: tuple[str, ...], name: str) -> Found:
         """Return a link with its target, but without paths of this machine."""
-        target = os.fsencode(path.readlink())
+        target, status = folder.target(name)
         if target.startswith(b"/"):
-            inside = target == self._root or target.startswith(self._root + b"/")
-            target = os.path.relpath(target, os.fsencode(path.parent)) if inside else OUTSIDE
+            root = os.fsencode(self._root.path)
+            inside = target == root or target.startswith(root + b"/")
+            target = os.path.relpath(target, os.fsencode(folder.path)) if inside else OUTSIDE
         blob = ObjectID(Blob.from_string(target).id)
-        return self._keep(Found(path, blob, stat.S_IFLNK, path.lstat().st_mtime, target))
+        return self._keep(Found(self._root, (*parts, name), blob, stat.S_IFLNK, status.st_mtime, target))
 
-    def _keep(self, found: "Found") -> "Found":
+    def _keep(self, found: Found) -> Found:
         known = self.files.get(found.blob)
         if known is None or known.modified < found.modified:
             self.files[found.blob] = found
         return found
-
-
-def read_plain(path: Path) -> tuple[bytes, os.stat_result]:
-    """The content of a regular file, even if it became a link or a pipe since it was seen."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except PermissionError:
-        raise Forbidden(f"{path} may not be read by the user that runs this service.") from None
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOENT, errno.ENXIO):
-            raise Unavailable(f"{path} changed while it was being read.") from None
-        raise
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise Unavailable(f"{path} changed while it was being read.")
-        if status.st_size > MAX_FILE_BYTES:
-            raise Invalid(f"{path} is larger than {MAX_FILE_BYTES:,} bytes.", code="too_large")
-        return file.read(MAX_FILE_BYTES), status
 
 
 def _write_pack(folder: Path, objects: list[ShaFile], files: list[Found]) -> None:
@@ -184,12 +175,8 @@ def _write_pack(folder: Path, objects: list[ShaFile], files: list[Found]) -> Non
             num_records=len(objects) + len(files),
             compression_level=4,
         )
-        pack.flush()
-        os.fsync(pack.fileno())
     entries = sorted((name, offset, checksum_) for name, (offset, checksum_) in written.items())
     base = f"pack-{iter_sha1(name for name, _, _ in entries).decode()}"
     with (folder / f"{base}.idx").open("wb") as index:
         write_pack_index_v2(index, entries, checksum)
-        index.flush()
-        os.fsync(index.fileno())
     partial.rename(folder / f"{base}.pack")

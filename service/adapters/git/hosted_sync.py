@@ -17,17 +17,23 @@ from service.adapters.git.repositories import (
     BareRepository,
     branch_commit,
     commit_of,
+    damaged,
     has_moved,
     move_ref,
     opened,
 )
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 
+GONE = "its folder is gone"
+
 
 def heads(hosted: Path, branches: Sequence[str]) -> dict[str, str]:
-    """The commits of those branches that exist. Raises NotFound when there is no repository."""
+    """The commits of those branches that exist. Raises Damaged, for a repository that is gone too."""
     with _opened(hosted) as repository:
         found = {branch: branch_commit(repository, branch) for branch in branches}
+        for branch, commit in found.items():
+            if commit is not None and commit not in repository.object_store:
+                raise damaged(hosted, f"the commit of {branch} is missing")
     return {branch: commit.decode() for branch, commit in found.items() if commit is not None}
 
 
@@ -51,6 +57,8 @@ def push(clone: Path, hosted: Path, branch: str, commit: str) -> None:
 
 @contextmanager
 def _opened(hosted: Path) -> Iterator[BareRepository]:
+    if not hosted.is_dir():
+        raise damaged(hosted, GONE)
     try:
         with opened(hosted, durable=True) as repository:
             yield repository

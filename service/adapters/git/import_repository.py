@@ -8,8 +8,9 @@ from dulwich.objects import Commit, ObjectID
 from dulwich.refs import Ref
 
 from service.adapters.git.folder import AUTHOR, import_folder
+from service.adapters.git.opened_folder import git_folder, open_folder
 from service.adapters.git.remote import transport as git_transport
-from service.adapters.git.remote.remotes import Remote, is_shallow
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import FETCHED, HEADS, commit_of, create, forget_unfinished, locked, opened
 from service.domain.errors import Invalid
 
@@ -18,10 +19,7 @@ FOLDER_BRANCH = "main"
 
 
 def default_branch(remote: Remote) -> str:
-    folder = Path(remote.path)
-    if remote.path and not folder.is_dir():
-        raise no_folder(remote)
-    if remote.path and (remote.is_plain or not is_repository(folder)):
+    if is_folder(remote):
         return FOLDER_BRANCH
     return git_transport.default_branch(remote)
 
@@ -35,17 +33,15 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
         forget_unfinished(hosted)
         if hosted.is_dir():
             return
-        folder = Path(remote.path)
-        if remote.path and not folder.is_dir():
-            raise no_folder(remote)
+        is_plain = is_folder(remote)
 
         def fill(made: Path) -> None:
-            if remote.path and (remote.is_plain or not is_repository(folder)):
-                import_folder(made, folder, ref)
+            if is_plain:
+                import_folder(made, Path(remote.path), ref, remote.root)
             else:
                 _import_branch(made, remote, ref)
 
-        create(hosted, fill, branch=ref)
+        create(hosted, fill, branch=ref, durable=True)
 
 
 def forget_repository(hosted: Path) -> None:
@@ -62,12 +58,34 @@ def no_folder(remote: Remote) -> Invalid:
     return Invalid(f"{remote.path} is not a folder.", code="no_such_repository")
 
 
-def is_repository(folder: Path) -> bool:
-    return (folder / ".git").exists() or ((folder / "objects").is_dir() and (folder / "refs").is_dir())
+def is_folder(remote: Remote) -> bool:
+    """Return whether it is a plain folder of this machine. Raises Invalid where there is none, and what ``git_folder``
+    and ``open_folder`` raise.
+    """
+    if not remote.path:
+        return False
+    folder = Path(remote.path)
+    if not remote.root and not folder.is_dir():
+        raise no_folder(remote)
+    if remote.is_plain:
+        return True
+    if not remote.root:
+        return not (folder / ".git").exists() and not ((folder / "objects").is_dir() and (folder / "refs").is_dir())
+    with open_folder(folder, remote.root) as opened:
+        return git_folder(opened) is None
+
+
+def is_shallow(remote: Remote) -> bool:
+    if not remote.path:
+        return False
+    if not remote.root:
+        return any((Path(remote.path) / where).is_file() for where in ("shallow", ".git/shallow"))
+    with open_folder(Path(remote.path), remote.root) as opened, opened.folder(*git_folder(opened) or ()) as git:
+        return bool(git.mode("shallow"))
 
 
 def _import_branch(made: Path, remote: Remote, ref: str) -> None:
-    if remote.path and is_shallow(Path(remote.path)):
+    if is_shallow(remote):
         _import_files(made, remote, ref)
         return
     found = git_transport.fetch(made, remote, [ref], None)
@@ -78,7 +96,7 @@ def _import_branch(made: Path, remote: Remote, ref: str) -> None:
             f"{remote.url or os.fspath(remote.path)} has no branch {ref!r}.{hint}",
             code="no_such_branch",
         )
-    with opened(made, durable=True) as repository:
+    with opened(made) as repository:  # ``create`` flushes all of it, once
         name = ref.encode()
         repository.refs[Ref(HEADS + name)] = repository.refs[Ref(FETCHED + name)]
         repository.refs.remove_if_equals(Ref(FETCHED + name), None)
@@ -88,7 +106,7 @@ def _import_files(made: Path, remote: Remote, ref: str) -> None:
     found = git_transport.fetch(made, remote, [ref], 1)
     if ref not in found:
         raise Invalid(f"{remote.path} has no branch {ref!r}.", code="no_such_branch")
-    with opened(made, durable=True) as repository:
+    with opened(made) as repository:  # ``create`` flushes all of it, once
         newest = commit_of(repository, found[ref])
         commit = Commit()
         commit.tree, commit.parents = newest.tree, []

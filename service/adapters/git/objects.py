@@ -17,7 +17,7 @@ from dulwich.pack import Pack
 from dulwich.repo import Repo
 
 from service.adapters.git.names import MAX_DEPTH, MAX_PATH_BYTES, checked_path, difference, folded, shown, unusable
-from service.domain.errors import Invalid, NotFound
+from service.domain.errors import Damaged, Invalid, NotFound
 from service.ports.docs_source import (
     LeftOut,
     NewCommit,
@@ -79,7 +79,8 @@ class Objects:
         return None
 
     def __contains__(self, name: ObjectID) -> bool:
-        return self.size(name) is not None
+        """Return whether the object is here and can be read, as far as a look at its header or its loose file says."""
+        return self._find(name) is not None or any(store.contains_loose(name) for store in self._stores)
 
     def size(self, name: ObjectID) -> int | None:
         """Return the bytes that reading the object needs at most: its own, or those of the largest that it is a delta
@@ -100,12 +101,15 @@ class Objects:
         for store in self._stores:
             try:
                 with (Path(store.path) / text[:2] / text[2:]).open("rb") as file:
-                    head = zlib.decompressobj().decompress(file.read(128), 64)
+                    first = file.read(128)
+                if not first:  # a power cut has emptied it
+                    continue
+                head = zlib.decompressobj().decompress(first, 64)
                 return int(head.split(b"\0", 1)[0].split(b" ")[1])
             except FileNotFoundError:
                 continue
             except (zlib.error, IndexError, ValueError):
-                raise Invalid(f"The object {text[:12]} is damaged.", code="damaged") from None
+                raise Damaged(f"The object {text[:12]} is damaged.") from None
         return None
 
     def _packed_size(self, number: int, offset: int) -> int:
@@ -173,8 +177,8 @@ class Objects:
                 if found is not None:
                     return found.as_raw_string()
         except (zlib.error, ValueError, AssertionError, KeyError) as error:
-            raise Invalid(f"The object {name[:12].decode()} is damaged.", code="damaged") from error
-        raise NotFound(f"There is no object {name[:12].decode()} here.")
+            raise Damaged(f"The object {name[:12].decode()} is damaged.") from error
+        raise Damaged(f"The object {name[:12].decode()} is damaged.")
 
     def fits(self, name: ObjectID, limit: int) -> bool:
         """Return whether a file has at most ``limit`` bytes, by headers alone. A small delta of a larger file fits."""
@@ -219,11 +223,14 @@ class Objects:
         return content if len(content) == size and inflated.eof else None
 
     def entries(self, tree: ObjectID) -> Iterator[Entry]:
+        """Raise Damaged for a tree that is not here: what names it is."""
         try:
             for name, mode, sha in parse_tree(self.read(tree, MAX_TREE_BYTES), 20):
                 yield Entry(name, mode, ObjectID(sha))
+        except NotFound as error:
+            raise Damaged(str(error)) from error
         except ValueError as error:
-            raise Invalid(f"The tree {tree[:12].decode()} is damaged.", code="damaged") from error
+            raise Damaged(f"The tree {tree[:12].decode()} is damaged.") from error
 
     def files(
         self, tree: ObjectID, *, folder: bytes = b"", leave: Callable[[LeftOut], None] | None = None

@@ -1,27 +1,35 @@
 """Bare repositories of our own, read and written with dulwich but without anything of the user's git: no global or
 system configuration (``insteadOf`` would send a token elsewhere), no hooks, no work tree, no automatic gc.
+
+A repository that is opened as ``durable`` is truth, as the log is: a power cut at any moment leaves what was
+acknowledged, and nothing that cannot be read. This is the one place for it. Objects and packs are flushed before they
+get their names, the folders with these names before a ref names an object, the ref before it gets its name, and its
+folder before the caller goes on to record an event. Each folder is flushed once for all that was added to it.
 """
 
 import fcntl
 import itertools
 import os
 import shutil
+import struct
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from dulwich import object_store
 from dulwich.config import ConfigFile, StackedConfig
-from dulwich.errors import NotGitRepository, RefFormatError
+from dulwich.errors import ApplyDeltaError, ChecksumMismatch, FileFormatException, NotGitRepository, RefFormatError
 from dulwich.file import FileLocked
 from dulwich.object_store import DiskObjectStore
-from dulwich.objects import S_ISGITLINK, Commit, ObjectID, ShaFile, Tag, Tree
+from dulwich.objects import S_ISGITLINK, Commit, ObjectID, ShaFile, Tag, Tree, valid_hexsha
 from dulwich.pack import Pack, UnpackedObject
-from dulwich.refs import Ref
+from dulwich.refs import SYMREF, DiskRefsContainer, Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 
-from service.domain.errors import Conflict, Invalid, NotFound, Unavailable, needs_room
+from service.domain.errors import Conflict, Damaged, Invalid, NotFound, Unavailable, needs_room
 
 HEADS = b"refs/heads/"
 FETCHED = b"refs/remotes/origin/"
@@ -43,16 +51,56 @@ mean two open files for each job in every reader, and there are 1,024 by default
 object_store.PACK_MODE = 0o400  # dulwich's own lets every user of the machine read packs
 
 
+_SIGNS_OF_DAMAGE = (
+    ApplyDeltaError, AssertionError, ChecksumMismatch, FileFormatException, RefFormatError, struct.error, zlib.error,
+)  # fmt: skip
+"""Errors that dulwich raises for a file of a repository that is not what was written."""
+
+
 class ObjectStore(DiskObjectStore):
-    """dulwich's, which keeps every pack it is given as one."""
+    """dulwich's, which keeps each pack it is given as one, takes an empty file for an object, and flushes no folder."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._unflushed: set[Path] = set()
+        """Folders with names that a power cut would take away."""
+
+    def settle(self) -> None:
+        """Make durable under which names objects were added since the last call: before a ref names one."""
+        if self.fsync_object_files:
+            while self._unflushed:
+                sync_folder(self._unflushed.pop())
+
+    def added(self, folder: Path) -> None:
+        """Note a folder to which a file was added."""
+        self._unflushed.add(folder)
+
+    def _get_loose_object(self, sha: ObjectID) -> ShaFile | None:
+        """dulwich's, which takes whatever has an object's name for it: a power cut may have emptied or cut the file."""
+        try:
+            found = super()._get_loose_object(sha)
+            if found is not None and ShaFile.from_raw_string(found.type_num, found.as_raw_string()).id == sha:
+                return found
+        except (AssertionError, FileFormatException, ValueError, zlib.error):
+            pass
+        return None
+
+    def _complete_pack(self, *args: Any, **named: Any) -> Pack:
+        self.added(Path(self.pack_dir))
+        return super()._complete_pack(*args, **named)
 
     def add_object(self, obj: ShaFile) -> None:
-        """dulwich's own fails when two write the same object at once, and for ever after one was killed meanwhile."""
+        """dulwich's own fails when two write the same object at once, and for ever after one was killed meanwhile. A
+        file that is there counts when it is the object: else it is written again.
+        """
         name = obj.id.decode()
         file = Path(self.path) / name[:2] / name[2:]
-        if file.exists():
+        self.added(file.parent)  # also when it is there: another process may have written it just now
+        if _holds(file, obj):
             return
-        file.parent.mkdir(exist_ok=True)
+        if not file.parent.is_dir():
+            file.parent.mkdir(exist_ok=True)
+            self.added(Path(self.path))
         descriptor, partial = tempfile.mkstemp(prefix="tmp_obj_", dir=file.parent)
         try:
             with os.fdopen(descriptor, "wb") as written:
@@ -91,12 +139,59 @@ class ObjectStore(DiskObjectStore):
                 for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
                     file = Path(quarantine.pack_dir) / f"pack-{pack.name().decode()}{suffix}"
                     file.rename(Path(self.pack_dir) / file.name)
+                self.added(Path(self.pack_dir))
             finally:
                 for alternate in quarantine.alternates:
                     alternate.close()
                 quarantine.close()
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
+
+
+def _holds(file: Path, obj: ShaFile) -> bool:
+    try:
+        return (
+            zlib.decompress(file.read_bytes()) == b"%b %d\0" % (obj.type_name, obj.raw_length()) + obj.as_raw_string()
+        )
+    except (OSError, zlib.error):
+        return False
+
+
+class Refs(DiskRefsContainer):
+    """dulwich's, whose names a power cut may take back, and with objects that are not on the disk yet."""
+
+    store: ObjectStore
+
+    def _read_loose_ref_file(self, name: Ref) -> bytes | None:
+        """dulwich's, which takes what a power cut has left, nothing or zeros, for a commit's id."""
+        found = super()._read_loose_ref_file(name)
+        if found is not None and not found.startswith(SYMREF) and not valid_hexsha(found):
+            raise Damaged(f"The reference {name.decode('utf-8', 'replace')} is damaged.")
+        return found
+
+    def set_if_equals(self, name: Ref, old_ref: ObjectID | None, new_ref: ObjectID, *told: Any, **named: Any) -> bool:
+        self.store.settle()
+        with self._durable(name):
+            return super().set_if_equals(name, old_ref, new_ref, *told, **named)
+
+    def remove_if_equals(self, name: Ref, old_ref: ObjectID | None, *told: Any, **named: Any) -> bool:
+        with self._durable(name):
+            return super().remove_if_equals(name, old_ref, *told, **named)
+
+    @contextmanager
+    def _durable(self, name: Ref) -> Iterator[None]:
+        if not self.store.fsync_object_files:
+            yield
+            return
+        top = Path(os.fsdecode(self.path))
+        folders = [one for one in (top / os.fsdecode(name)).parents if one.is_relative_to(top)]
+        there = {one for one in folders if one.is_dir()}
+        yield
+        for folder in folders:  # its own, and those above that have got or lost a folder
+            if folder.is_dir():
+                sync_folder(folder)
+                if folder in there:
+                    break
 
 
 def children_first(objects: Iterable[ShaFile]) -> Iterator[ShaFile]:
@@ -138,12 +233,17 @@ class BareRepository(Repo):
             path / "objects", fsync_object_files=durable, loose_compression_level=1, pack_compression_level=6
         )
         super().__init__(os.fspath(path), object_store=store, bare=True)
+        self.refs = Refs(self.path)
+        self.refs.store = store
         self.hooks.clear()
 
     def close(self) -> None:
+        """An error may still hold a piece of a damaged pack, which is closed once the error is forgotten."""
         for alternate in self.object_store.alternates:
-            alternate.close()  # dulwich forgets them
-        super().close()
+            with suppress(BufferError):
+                alternate.close()  # dulwich forgets them
+        with suppress(BufferError):
+            super().close()
 
     def get_config_stack(self) -> StackedConfig:
         own = self.get_config()
@@ -155,31 +255,70 @@ class BareRepository(Repo):
 
 @contextmanager
 def opened(path: Path, *, durable: bool = False) -> Iterator[BareRepository]:
-    """Raises NotFound when there is no repository at the path, and, in the block, DiskFull for the system's error."""
-    try:
-        repository = BareRepository(path, durable=durable)
-    except (NotGitRepository, FileNotFoundError, NotADirectoryError):
-        raise NotFound("Repository not found.") from None
-    except (UnsupportedVersion, UnsupportedExtension) as error:
-        raise NotFound(f"This repository is of a kind that cannot be read here: {error}.") from None
-    try:
-        if not (path / "objects").is_dir():
-            raise NotFound("Repository not found.")
-        with needs_room():
-            yield repository
-    finally:
-        repository.close()
+    """Raises NotFound when there is no repository at the path, and, in the block, DiskFull for the system's error.
+    Raises Damaged for a repository that cannot be read; ``durable`` ones are the truth, and it says the way back.
+    """
+    if not (path / "objects").is_dir():
+        raise NotFound("Repository not found.")
+    with _damage_named(path, durable=durable):
+        try:
+            repository = BareRepository(path, durable=durable)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound("Repository not found.") from None
+        except (UnsupportedVersion, UnsupportedExtension) as error:
+            raise NotFound(f"This repository is of a kind that cannot be read here: {error}.") from None
+        except (NotGitRepository, ValueError) as error:
+            raise Damaged(f"{path.name} cannot be opened: {error}.") from error
+        try:
+            with needs_room():
+                yield repository
+        finally:
+            repository.close()
 
 
-def create(path: Path, fill: Callable[[Path], None], *, branch: str) -> None:
+@contextmanager
+def _damage_named(path: Path, *, durable: bool) -> Iterator[None]:
+    try:
+        yield
+    except (Damaged, KeyError, *_SIGNS_OF_DAMAGE) as error:
+        if isinstance(error, Damaged):
+            if error.is_named:
+                raise
+            what = str(error)
+        elif isinstance(error, KeyError):
+            if not _is_object(error.args[0]):
+                raise
+            what = f"The object {error.args[0]!r} is missing"
+        else:
+            what = repr(error)
+        raise (damaged(path, what) if durable else Damaged(f"{path.name}: {what}", is_named=True)) from error
+
+
+def _is_object(name: object) -> bool:
+    """Return whether a KeyError is about the id of an object, which what names it should have brought."""
+    return isinstance(name, bytes) and len(name) in (20, 40)
+
+
+def damaged(hosted: Path, what: str) -> Damaged:
+    """Return the error for a hosted repository that is damaged or gone, with the way back."""
+    return Damaged(
+        f"The hosted repository {hosted.name} is damaged: {what.rstrip('.')}. The operator gets it back from a backup:"
+        f" docsmith restore BACKUP --only {hosted.stem}",
+        is_named=True,
+        names_remedy=True,
+    )
+
+
+def create(path: Path, fill: Callable[[Path], None], *, branch: str, durable: bool = False) -> None:
     """Make a bare repository under a temporary name, let ``fill`` fill it, give it its name: it exists whole or not at
-    all. When another process was faster, its repository stays. Raises DiskFull.
+    all. When another process was faster, its repository stays. With ``durable`` all of it is on the disk by then.
+    Raises DiskFull.
     """
     with needs_room():
-        _create(path, fill, branch)
+        _create(path, fill, branch, durable=durable)
 
 
-def _create(path: Path, fill: Callable[[Path], None], branch: str) -> None:
+def _create(path: Path, fill: Callable[[Path], None], branch: str, *, durable: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent))
     try:
@@ -191,13 +330,16 @@ def _create(path: Path, fill: Callable[[Path], None], branch: str) -> None:
         shutil.rmtree(made / "hooks", ignore_errors=True)
         fill(made)
         made.chmod(0o700)
-        sync_folder(made)
+        if durable:
+            sync_all(made)
         try:
             made.rename(path)
         except OSError:
             if not path.is_dir():
                 raise
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
+            sync_folder(path.parent.parent)  # which has just got the folder of all of them, perhaps
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
@@ -326,8 +468,21 @@ def branch_commit(repository: Repo, branch: str) -> ObjectID | None:
         return None
 
 
+def sync_all(top: Path) -> None:
+    """Flush every file of a folder, and every folder in it, itself last. Raises OSError."""
+    for folder, _, files in os.walk(top, topdown=False):
+        for name in files:
+            _sync(Path(folder, name), os.O_RDONLY | os.O_NOFOLLOW)
+        sync_folder(Path(folder))
+
+
 def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Make durable which files a folder has, and under which names. Raises OSError."""
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

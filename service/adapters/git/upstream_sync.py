@@ -16,11 +16,12 @@ from dulwich.objects import Blob, Commit, ObjectID
 from dulwich.refs import Ref
 
 from service.adapters.git.folder import AUTHOR, SKIPPED, Scan
-from service.adapters.git.import_repository import is_repository, no_folder
+from service.adapters.git.import_repository import is_folder, is_shallow
 from service.adapters.git.names import MAX_DEPTH
 from service.adapters.git.objects import MAX_ENTRIES, Objects
+from service.adapters.git.opened_folder import OpenedFolder, open_folder
 from service.adapters.git.remote import transport as git_transport
-from service.adapters.git.remote.remotes import Remote, is_shallow
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import (
     FETCHED,
     HEADS,
@@ -33,7 +34,7 @@ from service.adapters.git.repositories import (
     opened,
 )
 from service.adapters.git.tree_merge import Unmergeable, merged_tree
-from service.domain.errors import Conflict, Forbidden, Invalid, Unavailable
+from service.domain.errors import Conflict, Invalid, Unavailable
 
 TAKEN_IN = b"refs/docsmith/taken-in"
 STATE_FILE = Path("docsmith", "taken-in")
@@ -47,20 +48,20 @@ def refresh(hosted: Path, remote: Remote, ref: str) -> bool:
 
     Raise Conflict (``diverged``) when a file changed there and here: nothing is imported.
     """
-    if remote.path and not Path(remote.path).is_dir():
-        raise no_folder(remote)
+    is_plain = is_folder(remote)
     with locked(hosted.parent / f".{hosted.name}.lock"), opened(hosted, durable=True) as repository:
         ours = branch_commit(repository, ref)
         if ours is None:
             raise Invalid(f"The hosted repository has no branch {ref!r}.", code="no_such_branch")
-        if remote.path and (remote.is_plain or not is_repository(Path(remote.path))):
-            return _take_in_files(repository, _folder(Path(remote.path)), ours, ref)
-        found = git_transport.fetch(hosted, remote, [ref], 1 if _has_no_history(remote) else None)
+        if is_plain:
+            return _take_in_files(repository, _folder(remote), ours, ref)
+        has_no_history = is_shallow(remote)
+        found = git_transport.fetch(hosted, remote, [ref], 1 if has_no_history else None, durable=True)
         if ref not in found:
             raise Invalid(f"{remote.url or remote.path} has no branch {ref!r}.", code="no_such_branch")
         theirs = ObjectID(found[ref].encode())
         try:
-            if _has_no_history(remote):
+            if has_no_history:
                 (hosted / "shallow").unlink(missing_ok=True)
                 return _take_in_files(repository, _commit_of(theirs), ours, ref)
             bases = find_merge_base(repository, [ours, theirs])
@@ -70,31 +71,28 @@ def refresh(hosted: Path, remote: Remote, ref: str) -> bool:
             repository.refs.remove_if_equals(Ref(FETCHED + ref.encode()), None)
 
 
-def _has_no_history(remote: Remote) -> bool:
-    return bool(remote.path) and is_shallow(Path(remote.path))
-
-
 Take = Callable[[BareRepository], tuple[ObjectID, int]]
 """The tree of the files as they are now, its objects in the repository, and the time of the newest."""
 
 
-def _folder(folder: Path) -> Take:
+def _folder(remote: Remote) -> Take:
     def take(repository: BareRepository) -> tuple[ObjectID, int]:
-        scan = Scan()
-        tree = scan.tree(folder, 0)
-        if tree is None:
-            raise Invalid(f"There are no files in {folder}.", code="bad_repository")
-        objects = Objects(repository)
-        for name, file in scan.files.items():
-            if name not in objects:
-                blob = Blob.from_string(file.content())
-                if blob.id != name:
-                    raise Unavailable(f"{file.path} changed while it was being read.")
-                repository.object_store.add_object(blob)
-        for each in children_first(scan.trees.values()):
-            if each.id not in objects:
-                repository.object_store.add_object(each)
-        return tree, max(0, int(max(file.modified for file in scan.files.values())))
+        with open_folder(Path(remote.path), remote.root) as opened:
+            scan = Scan(opened)
+            tree = scan.tree()
+            if tree is None:
+                raise Invalid(f"There are no files in {remote.path}.", code="bad_repository")
+            objects = Objects(repository)
+            for name, file in scan.files.items():
+                if name not in objects:
+                    blob = Blob.from_string(file.content())
+                    if blob.id != name:
+                        raise Unavailable(f"{file.path} changed while it was being read.")
+                    repository.object_store.add_object(blob)
+            for each in children_first(scan.trees.values()):
+                if each.id not in objects:
+                    repository.object_store.add_object(each)
+            return tree, max(0, int(max(file.modified for file in scan.files.values())))
 
     return take
 
@@ -185,35 +183,29 @@ def state_of(remote: Remote, ref: str) -> str:
     """
     if not remote.path:
         return ""
-    folder = Path(remote.path)
-    if not folder.is_dir():
-        raise no_folder(remote)
-    if is_repository(folder):
+    if not is_folder(remote):
         return git_transport.heads(remote, ref).get(ref, "")
     found, entries = sha256(), 0
-    todo = [(os.fsencode(folder), 0)]
-    while todo:
-        current, depth = todo.pop()
-        for item in _listed(current):
-            entries += 1
-            if entries > MAX_ENTRIES:
-                raise Invalid(f"The folder has more than {MAX_ENTRIES:,} files.", code="too_large")
-            if item.is_dir(follow_symlinks=False):
-                if depth < MAX_DEPTH:
-                    todo.append((item.path, depth + 1))
-                continue
-            with suppress(FileNotFoundError):  # removed just now: it is another state without it
-                status = item.stat(follow_symlinks=False)
-                found.update(b"%b\0%d %d %d\0" % (item.path, status.st_size, status.st_mtime_ns, status.st_mode))
+    todo: list[tuple[str, ...]] = [()]
+    with open_folder(Path(remote.path), remote.root) as root:
+        while todo:
+            parts = todo.pop()
+            with suppress(Unavailable), root.folder(*parts) as folder:  # removed just now: another state without it
+                for item in _listed(folder):
+                    entries += 1
+                    if entries > MAX_ENTRIES:
+                        raise Invalid(f"The folder has more than {MAX_ENTRIES:,} files.", code="too_large")
+                    if item.is_dir(follow_symlinks=False):
+                        if len(parts) < MAX_DEPTH:
+                            todo.append((*parts, item.name))
+                        continue
+                    with suppress(FileNotFoundError):
+                        status = item.stat(follow_symlinks=False)
+                        path = os.fsencode(folder.path / item.name)
+                        found.update(b"%b\0%d %d %d\0" % (path, status.st_size, status.st_mtime_ns, status.st_mode))
     return found.hexdigest()
 
 
-def _listed(folder: bytes) -> list[os.DirEntry[bytes]]:
+def _listed(folder: OpenedFolder) -> list[os.DirEntry[str]]:
     """In an order of their own: that of the file system may be another one tomorrow."""
-    try:
-        with os.scandir(folder) as listing:
-            return sorted((item for item in listing if item.name not in SKIPPED), key=lambda item: item.name)
-    except PermissionError:
-        raise Forbidden(f"{os.fsdecode(folder)} may not be read by the user that runs this service.") from None
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return [item for item in folder.listed() if os.fsencode(item.name) not in SKIPPED]

@@ -22,12 +22,11 @@ from typing import BinaryIO
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage
-from dulwich.errors import NotGitRepository
 from msgspec import Struct
 
 from service.adapters.hosted.git_pack import Malformed
 from service.adapters.hosted.git_serve import RECEIVE, Order, SharedFile, serve
-from service.domain.errors import BodyBroken, BodyTooLarge, BodyTooSlow, ServiceError, needs_room
+from service.domain.errors import BodyBroken, BodyTooLarge, BodyTooSlow, NotFound, ServiceError, needs_room
 from service.ports.bounds import CountBound, ignore_bounds
 from service.runtime.content_coding import Unpacking
 from service.runtime.processes import OUT_OF_MEMORY, TIMED_OUT, run_in_child
@@ -272,7 +271,7 @@ class _Exchange:
                 serve, self._path, self._order, SharedFile(self._body.fileno()), SharedFile(self._out.fileno()),
                 timeout_seconds=limits.work_seconds, memory_bytes=MEMORY_BYTES, on_progress=self._note,
             )  # fmt: skip
-        except NotGitRepository:
+        except NotFound:
             raise web.HTTPNotFound(text="Repository not found.\n") from None
         except Malformed as error:
             log.info("git request refused", service=self._order.service, reason=str(error))

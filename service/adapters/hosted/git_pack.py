@@ -62,6 +62,7 @@ def receive(repository: Path, pack: BinaryIO, tips: tuple[ObjectID, ...]) -> Rec
         problem = _unpack(store, pack)
         if problem is not None:
             return Received(problem)
+        store.settle()
         return Received(kinds={tip: store[tip].type_name.decode() for tip in tips if tip in store})
 
 
@@ -137,3 +138,4 @@ def _move_in(pack: Pack, folder: Path, store: ObjectStore) -> None:
     for suffix in (".pack", ".idx"):  # in this order: a pack counts when it has an index
         file = folder / f"pack-{pack.name().decode()}{suffix}"
         file.rename(Path(store.pack_dir) / file.name)
+    store.added(Path(store.pack_dir))

@@ -20,19 +20,16 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dulwich.config import StackedConfig
-from dulwich.errors import GitProtocolError, NotGitRepository, ObjectFormatException
+from dulwich.errors import GitProtocolError, ObjectFormatException
 from dulwich.file import FileLocked
 from dulwich.object_filters import FilterSpec
-from dulwich.object_store import DiskObjectStore
 from dulwich.objects import ZERO_SHA, Commit, ObjectID, valid_hexsha
 from dulwich.protocol import CAPABILITY_FILTER, ReceivableProtocol, extract_capabilities
 from dulwich.refs import Ref, SymrefLoop, check_ref_format
-from dulwich.repo import Repo
 from dulwich.server import Backend, BackendRepo, PackHandler, ReceivePackHandler, UploadPackHandler
 from msgspec import Struct
 
-from service.adapters.git.repositories import forget_stale_lock
+from service.adapters.git.repositories import BareRepository, forget_stale_lock, opened
 from service.adapters.hosted.git_pack import Malformed, Received, receive
 
 PIECE = 64 * 1024
@@ -73,7 +70,7 @@ class Order(Struct, frozen=True):
 
 
 def serve(repository: Path, order: Order, body: SharedFile, answer: SharedFile, *, report: Report) -> None:
-    """Write the answer. Raises Malformed, NotGitRepository, DiskFull."""
+    """Write the answer. Raises Malformed, NotFound, Damaged, DiskFull."""
     if not order.advertise:
         os.nice(NICENESS)
     with os.fdopen(body.descriptor, "rb") as read, os.fdopen(answer.descriptor, "wb", buffering=0) as written:
@@ -89,16 +86,14 @@ class _Serving:
         self._sent = self._moved = 0
 
     def run(self) -> None:
-        repo = HostedRepo(self._path)
-        try:
-            self._handle(repo)
-        except (GitProtocolError, ObjectFormatException, ValueError) as error:
-            raise Malformed(type(error).__name__) from error
-        finally:
-            repo.close()
+        with opened(self._path, durable=True) as repo:
+            try:
+                self._handle(repo)
+            except (GitProtocolError, ObjectFormatException, ValueError) as error:
+                raise Malformed(type(error).__name__) from error
         self._flush()
 
-    def _handle(self, repo: "HostedRepo") -> None:
+    def _handle(self, repo: BareRepository) -> None:
         proto = _Wire(self._body.read, self._write)
         kind = Receive if self._order.service == RECEIVE else UploadPack
         handler: PackHandler = kind(_One(repo), [""], proto, stateless_rpc=True, advertise_refs=self._order.advertise)
@@ -131,24 +126,10 @@ class _Serving:
         self._report((self._sent, self._moved))
 
 
-class HostedRepo(Repo):
-    """Without the user's git configuration and without hooks."""
-
-    def __init__(self, path: Path) -> None:
-        if not (path / "objects").is_dir():
-            raise NotGitRepository
-        super().__init__(str(path), object_store=DiskObjectStore(path / "objects", fsync_object_files=True), bare=True)
-        self.hooks.clear()
-
-    def get_config_stack(self) -> StackedConfig:
-        own = self.get_config()
-        return StackedConfig([own], writable=own)
-
-
 class _One(Backend):
     """The backend that dulwich's handlers ask for their repository."""
 
-    def __init__(self, repo: HostedRepo) -> None:
+    def __init__(self, repo: BareRepository) -> None:
         self._repo = repo
 
     def open_repository(self, path: str) -> BackendRepo:  # noqa: ARG002 - there is only one

@@ -175,11 +175,16 @@ def _hash(head: str) -> str:
 
 
 def _note(folder: Path, head: str, number: int) -> None:
-    """Among those of the head. A line that a crash cut short spoils no other."""
+    """Among those of the head. A line that a crash cut short spoils no other. Durable, since one that is missing means
+    another pull request of the same head.
+    """
     with (folder / _hash(head)).open("ab") as file:
+        is_new = not file.tell()
         file.write(b"\n%d\n" % number)
         file.flush()
         os.fsync(file.fileno())
+    if is_new:
+        sync_folder(folder)
 
 
 def read_pull(path: Path, number: int) -> Pull:
@@ -268,7 +273,10 @@ class Pulls:
     def add(self, pull: Pull) -> Pull:
         """Under the next free number. A link never replaces a file: no two writers get the same one, lock or not."""
         folder = self._path / "docsmith" / "pulls"
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(folder.parent)
+            sync_folder(self._path)
         number = max(self._numbers(), default=0) + 1
         while True:
             made = msgspec.structs.replace(pull, number=number)

@@ -44,8 +44,14 @@ _NOT = (
 _WORDS: tuple[tuple[Capability, str], ...] = (
     ("calls_without_memory", r"reasoning_content[^.]{0,80}(?:must|missing|required|passed back)"),
     ("calls_without_memory", r"(?:missing|must)[^.]{0,80}reasoning_content"),
-    ("memory", rf"(?:reasoning_content|reasoning_details|extra_content|thinking_blocks)[^.]{{0,80}}{_NOT}"),
-    ("memory", rf"{_NOT}[^.]{{0,80}}(?:reasoning_content|reasoning_details|extra_content|thinking_blocks)"),
+    (
+        "memory",
+        rf"(?:reasoning_content|reasoning_details|reasoning_items|extra_content|thinking_blocks)[^.]{{0,80}}{_NOT}",
+    ),
+    (
+        "memory",
+        rf"{_NOT}[^.]{{0,80}}(?:reasoning_content|reasoning_details|reasoning_items|extra_content|thinking_blocks)",
+    ),
     ("max_tokens", r"max_tokens[^.]{0,80}(?:use|instead)[^.]{0,20}max_completion_tokens"),
     ("max_tokens", rf"[\"'`]max_tokens[\"'`][^.]{{0,60}}{_NOT}"),
     ("max_completion_tokens", rf"max_completion_tokens[^.]{{0,80}}{_NOT}"),

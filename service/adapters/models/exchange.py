@@ -15,16 +15,24 @@ from service.domain.errors import Unavailable
 READ_BYTES = 64 * 1024
 """aiohttp stops reading from a socket when twice this much is waiting: a reply without a reader costs no memory."""
 
-Protocol = Literal["chat_completions", "messages"]
+TURN_SECONDS = 0.002
+"""Time for which a stream is read in one turn of the event loop, to the next pause."""
+
+Protocol = Literal["chat_completions", "messages", "responses"]
 
 
 def protocol_of(path: str) -> Protocol | None:
     """Decide by the address alone: a model's name does not show it, since litellm uses other protocols for some of a
     provider's.
     """
-    if path.endswith("/chat/completions"):
-        return "chat_completions"
-    return "messages" if path.endswith("/messages") else None
+    return next((protocol for end, protocol in _BY_PATH.items() if path.endswith(end)), None)
+
+
+_BY_PATH: Mapping[str, Protocol] = {
+    "/chat/completions": "chat_completions",
+    "/messages": "messages",
+    "/responses": "responses",
+}
 
 
 _WANTS_STREAM = re.compile(rb'"stream": ?true')

@@ -9,6 +9,7 @@ Attributes of the module are untyped on purpose: mypy would follow a plain impor
 """
 
 import asyncio
+import functools
 import gc
 import importlib
 import importlib.util
@@ -137,6 +138,15 @@ class _NoGateway:
         return False
 
 
+def _hand_client_to_responses(client: Any) -> None:
+    """Let requests of the Responses API go through our client: litellm 1.106 hands the one it is given on to it only
+    where it does not wait for the answer. Else such a request, and a rehearsal of it, goes out past us.
+    """
+    bridge: Any = importlib.import_module("litellm.completion_extras")
+    asks = bridge.responses_api_bridge.transformation_handler
+    asks.transform_request = functools.partial(asks.transform_request, client=client)
+
+
 def _load_encoding_late() -> None:
     """Let litellm load the table by which it counts tokens when it counts the first: that takes 0.5 s and 39 MB.
 
@@ -192,9 +202,11 @@ def _tame(litellm: Any) -> Library:
     handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
     transport = ProviderTransport(os.environ)
     litellm.aclient_session = httpx.AsyncClient(transport=transport, trust_env=False)  # of all OpenAI clients it makes
+    client = handler.AsyncHTTPHandler(transport=transport, follow_redirects=False)
+    _hand_client_to_responses(client)
     return Library(
         module=litellm,
-        client=handler.AsyncHTTPHandler(transport=transport, follow_redirects=False),
+        client=client,
         transport=transport,
         certificates=handler.get_ssl_configuration(),
     )

@@ -1,15 +1,18 @@
 """Model over litellm, for every provider that it knows.
 
 litellm knows how each provider wants to be asked: names, keys, addresses, parameters, prices, kinds of failure. It
-builds and makes the request. What comes back in OpenAI's or Anthropic's form, which is nearly all, is read here
-(``model_streams``), for its own reader costs twenty times the CPU; any other stream is read through litellm.
+builds and makes the request. What comes back in one of OpenAI's two forms or in Anthropic's, which is nearly all, is
+read here (``streams``, ``responses``), for its own reader costs twenty times the CPU; any other stream is read through
+litellm.
 
 Importing this module imports nothing of litellm (``model_library``).
 """
 
 import asyncio
 import hashlib
+import math
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from typing import Any
@@ -22,7 +25,15 @@ from msgspec.structs import replace
 
 from service.adapters.models.capabilities import PartRefused, arranged, is_used
 from service.adapters.models.errors import Retries, address_of, error_of
-from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, open_session, protocol_of, wants_stream
+from service.adapters.models.exchange import (
+    EXCHANGE,
+    Exchange,
+    Outgoing,
+    Protocol,
+    open_session,
+    protocol_of,
+    wants_stream,
+)
 from service.adapters.models.failures import MODEL_KEY_REFUSED, MODEL_REFUSED_REQUEST, ContentRefused
 from service.adapters.models.library import Library, import_for_calls, load
 from service.adapters.models.memory import packed
@@ -30,17 +41,20 @@ from service.adapters.models.messages import continued, in_openai_form, mark_for
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.parameters import chosen_parameters
 from service.adapters.models.patterns import Patterns, RequestPattern, kind_of, pattern_of, rehearsals_of
+from service.adapters.models.responses import ResponsesReader
 from service.adapters.models.sources import LitellmSource, ProviderSource, Source, failure_of
 from service.adapters.models.streams import (
     ChatCompletionsReader,
     Ending,
     MessagesReader,
+    StreamReader,
     Tokens,
 )
 from service.adapters.redaction import secrets_of
 from service.domain.errors import Forbidden, Invalid, ServiceError
 from service.domain.model import Usage
 from service.domain.model_capabilities import Capability
+from service.domain.texts.tokens import estimated
 from service.ports.capabilities import Capabilities, LearnedHere
 from service.ports.model import (
     MODEL_TAKES_NO_TOOLS,
@@ -201,11 +215,19 @@ class LitellmModel:
                 )
                 source: Source | None = None
                 ending: Ending | None = None
-                written = 0
+                written, output = 0, 0.0
                 try:
                     source = await self._source(library, facts, request, exchange, refused)
                     # No generator of its own: each one that a piece goes through costs about as much as reading it.
                     while (texts := await source.read()) is not None:
+                        if request.is_cut:
+                            output += sum(map(estimated, texts))
+                            all_output = output + source.hidden_characters / CHARACTERS_PER_TOKEN
+                            if all_output > request.max_output_tokens:
+                                for text in texts:
+                                    yield ModelText(text)
+                                ending = _cut(source.tokens(), prompt, all_output)
+                                break
                         if has_begun and request.on_text is not None:
                             text = "".join(texts)
                             if request.on_text(text):
@@ -216,7 +238,8 @@ class LitellmModel:
                         for text in texts:
                             written += len(text)
                             yield ModelText(text)
-                    ending = await source.ending()
+                    if ending is None:
+                        ending = await source.ending()
                 except ContentRefused:
                     ending = Ending("refused", (), Tokens(0, 0), "")
                 finally:
@@ -320,8 +343,8 @@ class LitellmModel:
         return LitellmSource(stream, exchange, self._spec, self._secrets())
 
     def _read_here(self, response: aiohttp.ClientResponse, exchange: Exchange) -> Source:
-        reader = ChatCompletionsReader() if exchange.taken == "chat_completions" else MessagesReader()
-        return ProviderSource(response, reader, self._spec)
+        assert exchange.taken is not None
+        return ProviderSource(response, _READERS[exchange.taken](), self._spec)
 
     async def _send_at_once(
         self,
@@ -475,19 +498,16 @@ class LitellmModel:
             return (tokens.input * per_input + tokens.output * per_output) / 1_000_000
         if facts.price is None:
             return None
-        usage = library.module.Usage(
-            prompt_tokens=tokens.input,
-            completion_tokens=tokens.output,
-            total_tokens=tokens.input + tokens.output,
-            prompt_tokens_details={"cached_tokens": tokens.cache_read},
-            cache_read_input_tokens=tokens.cache_read,
-            cache_creation_input_tokens=tokens.cache_written,
-        )
-        prices: tuple[float, float] = library.module.cost_per_token(
-            model=facts.model, custom_llm_provider=facts.provider, usage_object=usage
-        )
-        return sum(prices)
+        if facts.by_token is not None and tokens.cache_read + tokens.cache_written <= tokens.input:
+            return facts.by_token.cost(tokens)
+        return _cost(library.module, facts.model, facts.provider, tokens)
 
+
+_READERS: Mapping[Protocol, Callable[[], StreamReader]] = {
+    "chat_completions": ChatCompletionsReader,
+    "messages": MessagesReader,
+    "responses": ResponsesReader,
+}
 
 _WITHOUT: dict[str, Any] = {
     "input_usd_per_million_tokens": None,
@@ -532,6 +552,54 @@ class _Facts(Struct, frozen=True):
     """Whether its requests go through our transport."""
     client: Any
     """The client to pass for that; None where none is needed."""
+    by_token: "_TokenPrices | None"
+    """None where the price is not known, or where one token costs more in a long prompt."""
+
+
+class _TokenPrices(Struct, frozen=True):
+    """Prices in US dollars. litellm takes 0.1 to 0.4 ms to work out what a reply costs, as long as reading it takes."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_written: float
+
+    def cost(self, tokens: Tokens) -> float:
+        plain = tokens.input - tokens.cache_read - tokens.cache_written
+        cached = tokens.cache_read * self.cache_read + tokens.cache_written * self.cache_written
+        return plain * self.input + cached + tokens.output * self.output
+
+
+_BY_LENGTH = re.compile(r"_above_\d+k?_tokens")
+"""In names of litellm's prices: of long prompts."""
+
+
+def _prices_by_token(litellm: Any, model: str, provider: str, entry: Mapping[str, Any]) -> _TokenPrices | None:
+    """Return the prices of tokens by which litellm counts; None where it counts otherwise."""
+    if any(map(_BY_LENGTH.search, entry)):
+        return None
+    asked = (Tokens(1000, 0), Tokens(0, 1000), Tokens(1000, 0, cache_read=1000), Tokens(1000, 0, cache_written=1000))
+    mixed = Tokens(1000, 200, cache_read=300, cache_written=100)
+    try:
+        found = _TokenPrices(*(_cost(litellm, model, provider, tokens) / 1000 for tokens in asked))
+        is_so = math.isclose(found.cost(mixed), _cost(litellm, model, provider, mixed), rel_tol=1e-9)
+    except Exception:  # noqa: BLE001  it then raises for each reply, too
+        return None
+    return found if is_so else None
+
+
+def _cost(litellm: Any, model: str, provider: str, tokens: Tokens) -> float:
+    """Return the cost by litellm's table, in US dollars."""
+    usage = litellm.Usage(
+        prompt_tokens=tokens.input,
+        completion_tokens=tokens.output,
+        total_tokens=tokens.input + tokens.output,
+        prompt_tokens_details={"cached_tokens": tokens.cache_read},
+        cache_read_input_tokens=tokens.cache_read,
+        cache_creation_input_tokens=tokens.cache_written,
+    )
+    prices: tuple[float, float] = litellm.cost_per_token(model=model, custom_llm_provider=provider, usage_object=usage)
+    return sum(prices)
 
 
 def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _Facts:
@@ -550,22 +618,22 @@ def _learn(library: Library, spec: ModelSettings, secrets: Collection[str]) -> _
     supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
     client = library.client if provider in _TAKE_A_CLIENT else None
     import_for_calls(of_openai=client is None)
+    entry = litellm.model_cost.get(info.get("key"), {})
+    price = _price(info if provider in _OLLAMA else entry)
+    has_own = spec.input_usd_per_million_tokens is not None and spec.output_usd_per_million_tokens is not None
     return _Facts(
         provider=provider,
         model=model,
         is_known=bool(info),
         has_tools=supported is None or "tools" in supported,
-        price=_price(info if provider in _OLLAMA else litellm.model_cost.get(info.get("key"), {})),
+        price=price,
         takes_prefill=bool(info.get("supports_assistant_prefill")),
         max_output_tokens=spec.max_output_tokens or info.get("max_output_tokens"),
         window_tokens=min(window_tokens, _OLLAMA_WINDOW_TOKENS) if provider in _OLLAMA else window_tokens,
         speaks_through_us=client is not None
-        or (
-            (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers)
-            and info.get("mode") != "responses"
-            and not model.startswith("responses/")
-        ),
+        or (provider in ("openai", "custom_openai", "azure") or provider in litellm.openai_compatible_providers),
         client=client,
+        by_token=None if price is None or has_own else _prices_by_token(litellm, model, provider, entry),
     )
 
 
@@ -582,6 +650,13 @@ def _price(entry: Mapping[str, Any]) -> Price | None:
     """
     per_input, per_output = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     return None if per_input is None or per_output is None else Price(1_000_000 * per_input, 1_000_000 * per_output)
+
+
+def _cut(tokens: Tokens | None, prompt: int, output: float) -> Ending:
+    """Return the end of a reply that was ended: what it costs is not less than what has come."""
+    tokens = tokens or Tokens(prompt, 0)
+    tokens = replace(tokens, output=max(tokens.output, int(output) + 1))
+    return Ending("length", (), tokens, "")
 
 
 def _estimate(prompt: int, written: int) -> Tokens:

@@ -24,6 +24,8 @@ MAX_DEPTH = 32
 """Limit for the nesting of what is kept: it is written and read several times, each by another parser."""
 _LARGE = 32 * 1024
 """Bytes that are packed in a thread."""
+_EMPTY_BLOCK_CHARACTERS = 80
+"""Characters of a block's JSON besides its text, about."""
 _BLOCK_CHARACTERS = 16
 """Characters that a block counts for besides its text."""
 
@@ -39,6 +41,14 @@ class MemoryCollector:
         self._blocks: dict[str, list[dict[str, Any]]] = {}
         self._thinking: dict[int | None, dict[str, Any]] = {}
         self._characters = 0
+        self._written, self._written_in_blocks = 0, 0
+
+    @property
+    def written(self) -> int:
+        """Return the characters of thoughts that have come, kept or not. Some providers send them twice, under two
+        names: as text, and in blocks.
+        """
+        return max(self._written, self._written_in_blocks)
 
     def __bool__(self) -> bool:
         return bool(self._texts or self._objects or self._blocks)
@@ -47,11 +57,14 @@ class MemoryCollector:
         """Add what a piece of the reply has under a name: text is appended, lists go on, objects are merged."""
         match value:
             case str():
+                self._written += len(value)
                 if self._has_room(len(value)):
                     self._texts.setdefault(name, []).append(value)
             case list():
                 for block in value:
-                    if self._has_room(_size(block)):
+                    size = _size(block)
+                    self._written_in_blocks += max(0, size - _EMPTY_BLOCK_CHARACTERS)
+                    if self._has_room(size):
                         _append(self._blocks.setdefault(name, []), block)
             case dict():
                 if self._has_room(_size(value)):
@@ -67,6 +80,7 @@ class MemoryCollector:
             self._thinking[index] = block
 
     def add_thinking(self, index: int | None, thinking: str) -> None:
+        self._written += len(thinking)
         self._add_to_block(index, "thinking", thinking)
 
     def add_signature(self, index: int | None, signature: str) -> None:
@@ -89,8 +103,7 @@ class MemoryCollector:
 
         Half of a signed thought would be refused, so a memory that is too large is none.
         """
-        characters = self._characters + sum(map(_size, calls))
-        if not (self or any(calls)) or characters > MAX_CHARACTERS:
+        if not (self or any(calls)) or self._characters + sum(map(_size, calls)) > MAX_CHARACTERS:
             return None
         message: dict[str, Any] = {name: "".join(texts) for name, texts in self._texts.items()}
         message |= self._objects

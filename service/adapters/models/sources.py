@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import aiohttp
 
 from service.adapters.models.errors import address_of, answered_with_page, begins_page, error_of
-from service.adapters.models.exchange import EXCHANGE, Exchange, Silence
+from service.adapters.models.exchange import EXCHANGE, TURN_SECONDS, Exchange, Silence
 from service.adapters.models.failures import ContentRefused
-from service.adapters.models.fields import json_of
+from service.adapters.models.fields import json_of, whole_characters
 from service.adapters.models.memory import MemoryCollector
 from service.adapters.models.model_settings import ModelSettings
 from service.adapters.models.streams import CARRIED, CARRIED_OF_CALLS, Ending, StreamReader, Tokens, ending_of
@@ -49,6 +49,10 @@ class Source(Protocol):
     def has_begun(self) -> bool:
         """Return whether anything of an answer has come, which then may have to be paid."""
 
+    @property
+    def hidden_characters(self) -> int:
+        """Return the characters of thoughts and calls so far, which are no text of the reply."""
+
     def tokens(self) -> Tokens | None:
         """Return the tokens that the provider has reported so far; None when it has not."""
 
@@ -59,8 +63,8 @@ class Source(Protocol):
 
 PIECE_BYTES = 16 * 1024
 """Bytes of a stream that are read in one turn of the event loop."""
-TURN_SECONDS = 0.002
-"""A turn ends after that, at the next pause."""
+SMALL_BYTES = 1024
+"""As many are read without a look at the time."""
 LARGE = 64 * 1024
 """Bytes of one line or document, or characters of calls, that are read in a thread."""
 _LOOKS_EVERY = 16
@@ -75,14 +79,14 @@ class ProviderSource:
         self._content = response.content
         self._reader = reader
         self._spec = spec
-        self._seconds = spec.first_token_timeout_seconds
+        self._seconds, self._idle_seconds = spec.first_token_timeout_seconds, spec.idle_timeout_seconds
+        self._last_seconds = min(self._idle_seconds, LAST_SECONDS)
         self._silence = Silence(self._content)
         self._failure: Exception | None = None
         self._url = response.url
         self._has_ended = False
         self._data = b""
-        self._at = 0
-        """How much of the data was read."""
+        """The data that is still to be read."""
         self._reading: Iterator[str] | None = None
         """The texts of a piece of it that are still to be taken."""
         self._is_large = False
@@ -91,7 +95,8 @@ class ProviderSource:
     async def read(self) -> Sequence[str] | None:
         if self._failure is not None:
             raise self._failure
-        if self._reading is not None or self._at < len(self._data):
+        reader = self._reader
+        if self._reading is not None or self._data:
             await asyncio.sleep(0)  # others have their turn
         elif self._has_ended:
             return None
@@ -106,18 +111,25 @@ class ProviderSource:
                 data = self._cut_off("broke the connection off")
             finally:
                 self._silence.end()
-            if not self.has_begun and begins_page(data):
-                raise answered_with_page(address_of(str(self._url)), 200)
-            self._data, self._at, self.has_begun, self._has_ended = data, 0, self.has_begun or bool(data), not data
+            if not self.has_begun:
+                if begins_page(data):
+                    raise answered_with_page(address_of(str(self._url)), 200)
+                self.has_begun = bool(data)
+            if 0 < len(data) <= SMALL_BYTES and reader.held_bytes <= LARGE:  # nearly always: no turn is too long
+                texts: list[str] = []
+                try:
+                    texts.extend(reader.feed(data))
+                except (ServiceError, ContentRefused) as error:
+                    self._fail_after(texts, error)
+                self._seconds = self._last_seconds if reader.is_whole else self._idle_seconds
+                return texts if all(texts) else [text for text in texts if text]
+            self._data, self._has_ended = data, not data
         if self._reading is None:
-            self._is_large = self._reader.held_bytes > LARGE
-            piece = self._data[self._at : self._at + PIECE_BYTES]
-            self._at += len(piece)
-            self._reading = self._reader.feed(piece) if piece else self._reader.finish()
+            self._is_large = reader.held_bytes > LARGE
+            piece, self._data = self._data[:PIECE_BYTES], self._data[PIECE_BYTES:]
+            self._reading = reader.feed(piece) if piece else reader.finish()
         texts = await asyncio.to_thread(self._take) if self._is_large else self._take()
-        self._seconds = self._spec.idle_timeout_seconds
-        if self._reader.is_whole:
-            self._seconds = min(self._seconds, LAST_SECONDS)
+        self._seconds = self._last_seconds if reader.is_whole else self._idle_seconds
         return None if self._has_ended and not texts and self._reading is None else texts
 
     def _cut_off(self, how: str) -> bytes:
@@ -142,12 +154,20 @@ class ProviderSource:
                 texts.extend(islice(reading, _LOOKS_EVERY))
                 if len(texts) == before:
                     break
-        except (ServiceError, ContentRefused) as error:  # not before the texts that came with it
-            if not any(texts):
-                raise
-            self._failure = error.with_traceback(None)
+        except (ServiceError, ContentRefused) as error:
+            self._fail_after(texts, error)
         self._reading = None
         return texts if all(texts) else [text for text in texts if text]
+
+    def _fail_after(self, texts: Collection[str], error: ServiceError | ContentRefused) -> None:
+        """Fail at the next read: not before the texts that came with it. Raise the error where none did."""
+        if not any(texts):
+            raise error
+        self._failure = error.with_traceback(None)
+
+    @property
+    def hidden_characters(self) -> int:
+        return self._reader.hidden_characters
 
     def tokens(self) -> Tokens | None:
         return self._reader.tokens()
@@ -181,8 +201,12 @@ class LitellmSource:
             async with asyncio.timeout(self._seconds):
                 chunk = await self._next()
         except TimeoutError:
+            if self._finish_reason:
+                return None
             raise Unavailable(f"the provider of {self._spec.model} fell silent") from None
         except Exception as error:  # noqa: BLE001  as in _ask
+            if self._finish_reason:  # of what stands behind it, or of litellm's own accounts
+                return None
             raise failure_of(error, self._exchange, self._spec, self._secrets) from None
         if chunk is None:
             return None
@@ -222,7 +246,11 @@ class LitellmSource:
             self._tool_calls.add(piece.index, piece.id or "", piece.function.name or "", arguments, extra)
         for name in CARRIED:
             self._memory.add(name, getattr(choice.delta, name, None))
-        return choice.delta.content or ""
+        return whole_characters(choice.delta.content or "")
+
+    @property
+    def hidden_characters(self) -> int:
+        return self._tool_calls.written + self._memory.written
 
     def tokens(self) -> Tokens | None:
         return self._tokens

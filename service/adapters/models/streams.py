@@ -1,4 +1,4 @@
-"""The two streams that nearly all providers speak, from bytes to texts; sans-I/O.
+"""The two streams that nearly all providers speak, from bytes to texts; sans-I/O. The third: ``responses``.
 
 Why not litellm's own reader: it costs 250 to 345 ms of CPU per 1,000 tokens, this 4 to 16. litellm still makes the
 request. Facts that the readers respect:
@@ -18,8 +18,7 @@ of its usage, ids or reasoning is left out, and the reply goes on. Once the end 
 behind it ends the reply in a failure.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -35,19 +34,17 @@ from service.adapters.models.fields import (
     list_of,
     name_of,
     object_of,
-    read_document,
     text_of,
     texts_of,
     whole_characters,
 )
+from service.adapters.models.lines import CONTENT, TEXT, Lines, Payloads, Repeated, broken, decode_text
 from service.adapters.models.memory import Collected, MemoryCollector
 from service.adapters.models.tool_calls import ToolCalls, is_object
 from service.domain.errors import Unavailable
 from service.domain.model import ToolCall
-from service.ports.model import MODEL_REPLY_BROKEN, MODEL_SENT_NOTHING
+from service.ports.model import MODEL_SENT_NOTHING
 
-MAX_LINE_BYTES = 4 * 1024 * 1024
-"""A longer line, or a longer document, is no model's doing."""
 MAX_CHOICES = 8
 """Choices of one chunk that are read; one is asked for."""
 MAX_CALLS_AT_ONCE = 250
@@ -103,6 +100,10 @@ class StreamReader(Protocol):
         """Characters of the tool calls so far, which ``ending`` reads."""
 
     @property
+    def hidden_characters(self) -> int:
+        """Return the characters of thoughts and calls so far, which are no text of the reply."""
+
+    @property
     def is_whole(self) -> bool:
         """Whether the end of the reply is there: what comes behind it may be missing."""
 
@@ -121,11 +122,7 @@ class StreamReader(Protocol):
         """
 
 
-def _broken(sentence: str) -> Unavailable:
-    return Unavailable(f"the model's provider {sentence}", code=MODEL_REPLY_BROKEN)
-
-
-def _ended_early(*, has_come: bool) -> Unavailable:
+def ended_early(*, has_come: bool) -> Unavailable:
     if has_come:
         return Unavailable("the model's provider ended its stream before the reply did")
     return Unavailable(
@@ -133,167 +130,6 @@ def _ended_early(*, has_come: bool) -> Unavailable:
         " context_tokens of the model to the window that its server was started with",
         code=MODEL_SENT_NOTHING,
     )
-
-
-class _Lines:
-    """Bytes in, the payloads of whole ``data:`` lines out; of an answer that is no stream, the whole of it at its end.
-
-    A blank line is an empty payload: it ends an event.
-    """
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-        self._document: bytearray | None = None
-        self._has_begun = False
-        self._ends_with_return = False
-        self._is_between = False
-        """Whether a line begins here."""
-        self.held_bytes = 0
-
-    def feed(self, data: bytes) -> list[bytes]:
-        if self._is_between and data.endswith(b"\n\n"):  # nearly always: one event, whole
-            if data.startswith(b"data:") and data.count(b"\n") == 2:
-                return [data[5:].strip()]
-            if data.startswith(b"event:") and data.count(b"\n") == 3 and (at := data.find(b"\ndata:")) > 0:
-                return [data[at + 6 :].strip()]
-        if not self._has_begun:
-            data = data.lstrip(b"\xef\xbb\xbf \t\r\n")
-            if not data:
-                return []
-            self._has_begun = True
-            if data[:1] in b"{[":
-                self._document = bytearray()
-        if self._document is not None:
-            self._document += data
-            self.held_bytes = len(self._document)
-            if self.held_bytes > MAX_LINE_BYTES:
-                raise _broken("sent a document without end")
-            return []
-        if self._ends_with_return and data.startswith(b"\n"):
-            data = data[1:]
-        self._ends_with_return = data.endswith(b"\r")
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = bytes(self._rest) + lines[0]
-            self._rest = bytearray()
-        self._rest += rest
-        self._is_between = not self._rest and not self._ends_with_return
-        self.held_bytes = len(self._rest)
-        if self.held_bytes > MAX_LINE_BYTES:
-            raise _broken("sent a line without end")
-        return [line[5:].strip() for line in lines if line.startswith(b"data:") or not line.strip()]
-
-    def finish(self) -> list[bytes]:
-        """Return the payloads that the end of the bytes completes."""
-        if self._document is not None:
-            document, self._document = bytes(self._document), bytearray()
-            return [document, b""] if document.strip() else []
-        line, self._rest = bytes(self._rest.strip()), bytearray()
-        return [line[5:].strip(), b""] if line.startswith(b"data:") else [b""]
-
-
-class _Payloads:
-    """Documents of payloads, also of those that are over several lines."""
-
-    def __init__(self) -> None:
-        self._begun: list[bytes] = []
-        self._bytes = 0
-        """Size of the lines, with the room that each takes besides."""
-        self._tried_bytes = 0
-
-    @property
-    def has_begun(self) -> bool:
-        return bool(self._begun)
-
-    def documents(self, payload: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the objects that a payload completes; ``b""`` ends an event.
-
-        Raises UnreadableError for an event that is no JSON.
-        """
-        if not payload:
-            begun = self._take()
-            if len(begun) == 1 and b"\n" not in begun[0]:
-                raise UnreadableError
-            if begun:
-                yield from _documents_of(begun)
-            return
-        self._bytes += len(payload) + _LINE_BYTES
-        self._begun.append(payload)
-        if self._tried_bytes <= _MAX_TRIED * self._bytes:
-            self._tried_bytes += self._bytes
-            try:
-                document = read_document(b"\n".join(self._begun))
-            except UnreadableError:
-                pass
-            else:
-                self._take()
-                yield from _objects_in(document)
-        if self._bytes > MAX_LINE_BYTES:
-            self._take()
-            raise UnreadableError
-
-    def _take(self) -> list[bytes]:
-        begun, self._begun, self._bytes, self._tried_bytes = self._begun, [], 0, 0
-        return begun
-
-
-_LINE_BYTES = 64
-_MAX_TRIED = 8
-"""Bytes that are read once more for each byte of a document over several lines that does not end with its event."""
-
-
-def _documents_of(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the document over these lines, or those of lines that are one each, such as NDJSON."""
-    joined = b"\n".join(lines)
-    try:
-        yield from _objects_in(read_document(joined))
-        return
-    except UnreadableError:
-        pass
-    for line in joined.split(b"\n"):
-        payload = line.strip().removeprefix(b"data:").strip()
-        if payload and payload != b"[DONE]":
-            yield from _objects_in(read_document(payload))
-
-
-def _objects_in(document: object) -> Iterator[dict[str, Any]]:
-    return (each for each in (document if isinstance(document, list) else [document]) if isinstance(each, dict))
-
-
-class _Repeated:
-    """Reads payloads that differ in their text alone, as nearly all of a stream do, without decoding the rest again."""
-
-    def __init__(self) -> None:
-        self.head = self.tail = _NEVER
-        """Bytes before and behind the letters of the text."""
-        self.start = self.end = 0
-        """Where the text is, with its quotes; its end from behind."""
-        self._left = _MAX_LEARNED
-
-    def learn(self, payload: bytes, text: re.Pattern[bytes], read: Callable[[bytes], str]) -> None:
-        """Learn from a payload that has nothing but a text. ``text``: finds it, with its quotes as a group; ``read``
-        returns that of such a payload.
-        """
-        if not self._left:
-            return
-        self._left -= 1
-        if (found := text.search(payload)) is None:
-            return
-        head, tail = payload[: found.start(1) + 1], payload[found.end(1) - 1 :]
-        if read(head + _OTHER + tail) == _OTHER.decode():
-            self.head, self.tail = head, tail
-            self.start, self.end = len(head) - 1, 1 - len(tail)
-
-
-_CONTENT = re.compile(rb'"content": ?("(?:[^"\\]|\\.)*+")', re.DOTALL)
-_TEXT = re.compile(rb'"text": ?("(?:[^"\\]|\\.)*+")', re.DOTALL)
-_NEVER = b"\0"
-_OTHER = b"another text"
-_MAX_LEARNED = 8
-"""Attempts for one stream: of some each payload has something else besides."""
-_text: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
 
 
 class _FunctionPiece(Struct, gc=False):
@@ -343,6 +179,17 @@ class _ChatDelta(Struct, gc=False):
     function_call: _FunctionPiece | None = None
     parts: list[Any] | None = None
     """A content that is no text: its parts."""
+
+    def has_carried(self) -> bool:
+        """Return whether it has any of the fields of ``CARRIED``."""
+        return bool(
+            self.reasoning_content
+            or self.reasoning
+            or self.reasoning_details
+            or self.thinking_blocks
+            or self.extra_content
+            or self.provider_specific_fields
+        )
 
 
 CARRIED = (
@@ -471,9 +318,9 @@ class ChatCompletionsReader:
     """The stream of ``POST …/chat/completions``."""
 
     def __init__(self) -> None:
-        self._lines = _Lines()
-        self._payloads = _Payloads()
-        self._repeated = _Repeated()
+        self._lines = Lines()
+        self._payloads = Payloads()
+        self._repeated = Repeated()
         self._tool_calls = ToolCalls()
         self._finish_reason = ""
         self._refused = False
@@ -493,20 +340,20 @@ class ChatCompletionsReader:
         return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
-        repeated = self._repeated
+        repeated, begun = self._repeated, self._payloads.begun
         for payload in payloads:
+            if not payload:
+                if begun:
+                    yield from self._read_otherwise(payload)
+                continue
             if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
                 try:
-                    text = _text.decode(payload[repeated.start : repeated.end])
+                    text = decode_text(payload[repeated.start : repeated.end])
                 except (msgspec.DecodeError, ValueError):
                     text = ""
                 if text:
                     yield text
                     continue
-            elif not payload:
-                if self._payloads.has_begun:
-                    yield from self._read_otherwise(payload)
-                continue
             elif payload == b"[DONE]":
                 self._done = True
                 continue
@@ -518,7 +365,7 @@ class ChatCompletionsReader:
             text = self._only_text(chunk)
             if text:
                 self._has_come = True
-                repeated.learn(payload, _CONTENT, self._text_of)
+                repeated.learn(payload, CONTENT, self._text_of)
                 yield text
             elif chunk.choices or chunk.usage is not None or chunk.error:
                 yield from self._read(chunk)
@@ -535,7 +382,7 @@ class ChatCompletionsReader:
                 yield PAUSE
         except UnreadableError:
             if not self.is_whole:
-                raise _broken("sent a chunk that is not one") from None
+                raise broken("sent a chunk that is not one") from None
 
     def _text_of(self, payload: bytes) -> str:
         return self._only_text(_chat_chunk.decode(payload))
@@ -549,11 +396,7 @@ class ChatCompletionsReader:
         delta = choice.delta
         if delta is None or not delta.content or choice.finish_reason or choice.index != self._choice:
             return ""
-        if delta.refusal or delta.tool_calls or delta.reasoning_content or delta.reasoning or delta.extra_content:
-            return ""
-        if delta.reasoning_details or delta.thinking_blocks or delta.provider_specific_fields or choice.error:
-            return ""
-        return delta.content
+        return "" if delta.refusal or delta.tool_calls or choice.error or delta.has_carried() else delta.content
 
     def _read(self, chunk: _ChatChunk) -> Iterator[str]:
         if chunk.error:
@@ -610,9 +453,10 @@ class ChatCompletionsReader:
         if delta.function_call is not None:
             self._has_come = True
             self._tool_calls.add(None, "", delta.function_call.name or "", delta.function_call.given())
-        for name in CARRIED:
-            if value := getattr(delta, name):
-                self._memory.add(name, value)
+        if delta.has_carried():
+            for name in CARRIED:
+                if value := getattr(delta, name):
+                    self._memory.add(name, value)
 
     @property
     def held_bytes(self) -> int:
@@ -621,6 +465,10 @@ class ChatCompletionsReader:
     @property
     def call_characters(self) -> int:
         return self._tool_calls.characters
+
+    @property
+    def hidden_characters(self) -> int:
+        return self._tool_calls.written + self._memory.written
 
     @property
     def is_whole(self) -> bool:
@@ -635,7 +483,7 @@ class ChatCompletionsReader:
 
     def ending(self) -> Ending:
         if not self.is_whole or not (self._finish_reason or self._has_come or self._memory):
-            raise _ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
+            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
         return ending_of(
             self._finish_reason, self._tool_calls, self._memory, self._tokens, self._model, refused=self._refused
         )
@@ -648,7 +496,7 @@ def ending_of(
     given = end_reason(said, has_calls=False, refused=refused)
     found = calls.with_extras(cut=given == "length")
     if given == "broken" and not (found and all(is_object(call.arguments) for call, _ in found)):
-        raise _broken(f"ended its reply as {said!r}")
+        raise broken(f"ended its reply as {said!r}")
     reason = end_reason(said, has_calls=bool(found), refused=refused)
     assert reason != "broken"
     return Ending(
@@ -758,9 +606,9 @@ class MessagesReader:
     """The stream of ``POST …/messages``."""
 
     def __init__(self) -> None:
-        self._lines = _Lines()
-        self._payloads = _Payloads()
-        self._repeated = _Repeated()
+        self._lines = Lines()
+        self._payloads = Payloads()
+        self._repeated = Repeated()
         self._tool_calls = ToolCalls()
         self._stop_reason = ""
         self._stopped = False
@@ -776,20 +624,20 @@ class MessagesReader:
         return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
-        repeated = self._repeated
+        repeated, begun = self._repeated, self._payloads.begun
         for payload in payloads:
+            if not payload:
+                if begun:
+                    yield from self._read_otherwise(payload)
+                continue
             if payload.startswith(repeated.head) and payload.endswith(repeated.tail):
                 try:
-                    text = _text.decode(payload[repeated.start : repeated.end])
+                    text = decode_text(payload[repeated.start : repeated.end])
                 except (msgspec.DecodeError, ValueError):
                     text = ""
                 if text:
                     yield text
                     continue
-            elif not payload:
-                if self._payloads.has_begun:
-                    yield from self._read_otherwise(payload)
-                continue
             elif payload == b"[DONE]":
                 self._stopped = True
                 continue
@@ -803,7 +651,7 @@ class MessagesReader:
             else:
                 text = self._read(event)
                 if text and event.type == "content_block_delta":
-                    repeated.learn(payload, _TEXT, _text_of_event)
+                    repeated.learn(payload, TEXT, _text_of_event)
                 yield text
 
     def _read_otherwise(self, payload: bytes) -> Iterator[str]:
@@ -817,7 +665,7 @@ class MessagesReader:
                     yield self._read(_event_of(document))
         except UnreadableError:
             if not self.is_whole:
-                raise _broken("sent an event that is not one") from None
+                raise broken("sent an event that is not one") from None
 
     def _read_whole(self, message: dict[str, Any]) -> Iterator[str]:
         for index, block in enumerate(message["content"]):
@@ -882,6 +730,10 @@ class MessagesReader:
         return self._tool_calls.characters
 
     @property
+    def hidden_characters(self) -> int:
+        return self._tool_calls.written + self._memory.written
+
+    @property
     def is_whole(self) -> bool:
         return self._stopped or bool(self._stop_reason)
 
@@ -898,6 +750,6 @@ class MessagesReader:
 
     def ending(self) -> Ending:
         if not self.is_whole or not (self._stop_reason or self._has_come or self._memory):
-            raise _ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
+            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
         tokens = self.tokens() or Tokens(0, self._usage.output_tokens or 0)
         return ending_of(self._stop_reason, self._tool_calls, self._memory, tokens, self._model)

@@ -116,6 +116,8 @@ class ToolCalls:
         self._by_id: dict[str, _PartialCall] = {}
         self.characters = 0
         """Characters of all arguments, about."""
+        self.written = 0
+        """Characters of all arguments and names."""
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -142,11 +144,13 @@ class ToolCalls:
             self._note(self._begun(call_id, name), index, call_id, arguments)
 
     def _begun(self, call_id: str, name: str) -> _PartialCall:
+        self.written += len(name)
         call = _PartialCall(call_id, name)
         self._calls.append(call)
         return call
 
     def _note(self, call: _PartialCall, index: int | None, call_id: str, arguments: str) -> None:
+        self.written += len(arguments)
         self.characters += len(arguments) + len(call_id) + _PIECE_CHARACTERS
         if self.characters > MAX_CHARACTERS or len(self._calls) > MAX_CALLS:
             raise Unavailable("the model's provider sent calls of tools without end", code=MODEL_REPLY_BROKEN)

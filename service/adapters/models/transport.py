@@ -9,6 +9,7 @@ cache that is never closed in time; 200 keys kept 347 descriptors open).
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ import aiohttp
 import httpx
 
 from service.adapters.models.errors import address_of, answered_with_page, is_page
-from service.adapters.models.exchange import EXCHANGE, Exchange, Outgoing, protocol_of, wants_stream
+from service.adapters.models.exchange import EXCHANGE, TURN_SECONDS, Exchange, Outgoing, protocol_of, wants_stream
 from service.adapters.models.vector_answers import NO_VECTORS, read_vectors
 from service.adapters.proxies import Proxies
 from service.adapters.unreachable import reason_of
@@ -129,6 +130,10 @@ _HOP_HEADERS = frozenset({"host", "content-length", "connection", "accept-encodi
 _BODY_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection"})
 
 
+_PIECE_BYTES = 512
+"""Bytes of a stream that litellm gets at once."""
+
+
 class _Body(httpx.AsyncByteStream):
     """A stream for litellm to read."""
 
@@ -138,7 +143,12 @@ class _Body(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for data in self._response.content.iter_any():
-                yield data
+                began = time.perf_counter()
+                for start in range(0, len(data), _PIECE_BYTES):
+                    yield data[start : start + _PIECE_BYTES]  # litellm reads it, and takes about 1 ms for an event
+                    if time.perf_counter() - began > TURN_SECONDS:
+                        await asyncio.sleep(0)  # others have their turn
+                        began = time.perf_counter()
         except (aiohttp.ClientError, OSError) as error:
             raise httpx.ReadError(type(error).__name__) from None
 

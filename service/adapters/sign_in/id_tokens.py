@@ -1,5 +1,6 @@
 """ID tokens: their signature, and the verified email address in them."""
 
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ ALGORITHMS = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519",
 )  # fmt: skip
 """Asymmetric ones alone: the provider has the private key, and no one else."""
+LEAST_RSA_BITS = 2_048
 KEY_TYPES = ("RSA", "EC", "OKP")
 
 
@@ -20,8 +22,23 @@ class KeySource:
         self.keys = [
             key
             for key in (keys if isinstance(keys, list) else [])
-            if isinstance(key, dict) and key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"
+            if isinstance(key, dict)
+            and key.get("kty") in KEY_TYPES
+            and key.get("use", "sig") == "sig"
+            and not _is_short(key)
         ]
+
+
+def _is_short(key: Mapping[str, Any]) -> bool:
+    """Return whether a key is an RSA key that is too short (RFC 7518, section 3.3), or cannot be read."""
+    if key.get("kty") != "RSA":
+        return False
+    modulus = key.get("n")
+    try:
+        read = urlsafe_b64decode(modulus + "=" * (-len(modulus) % 4)) if isinstance(modulus, str) else b""
+    except ValueError:
+        return True
+    return int.from_bytes(read, "big").bit_length() < LEAST_RSA_BITS
 
 
 def read_id_token(token: str, source: KeySource) -> dict[str, Any] | None:

@@ -12,11 +12,12 @@
 import asyncio
 import hashlib
 import hmac
+import math
 import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 from urllib.parse import quote_plus, urlsplit
 
 import aiohttp
@@ -41,6 +42,8 @@ KEPT_SECONDS = 3600
 """How long the provider's addresses and keys are kept."""
 LEAST_SECONDS = 60
 """Between two reads of the keys because of a token with an unknown one: anyone can invent key ids."""
+MAX_LIFETIME_SECONDS = 366 * 86_400
+"""Of an ID token."""
 FAILED_SECONDS = 3
 """Between two reads of a provider that does not answer."""
 SCOPE = "openid email profile"
@@ -164,9 +167,13 @@ class OidcProvider:
             return "it was made for another client"
         if "azp" in claims and claims["azp"] != ours:
             return "it was made for another client"
-        if not isinstance(expiry, int | float) or expiry + leeway < at:
+        if not _is_time(expiry) or expiry + leeway < at:
             return "it has expired"
-        if not isinstance(issued, int | float) or issued - leeway > at:
+        if expiry > at + MAX_LIFETIME_SECONDS:
+            return "it does not expire"
+        if not _is_time(issued) or issued - leeway > at:
+            return "it is from the future"
+        if "nbf" in claims and (not _is_time(claims["nbf"]) or claims["nbf"] - leeway > at):
             return "it is from the future"
         if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), nonce.encode()):
             return "it belongs to another sign-in"
@@ -248,6 +255,10 @@ class OidcProvider:
             log.warning("identity provider answered oddly", host=parts.hostname, status=status)
             raise Unavailable(f"{self.name} answered with status {status} and no JSON object. Try again later.")
         return found
+
+
+def _is_time(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def is_secure(url: str) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from functools import cache
 
 import msgspec
 from msgspec import Struct
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from service.assistant.context import passage_cost, results_text
 from service.assistant.finding.finder import Added, Finder
+from service.assistant.prompts import PROMPTS
 from service.assistant.question import AnswerSettings
 from service.domain.model import ToolCall, decoded_arguments
 from service.domain.threads.replies import SearchFinished, SearchStarted
@@ -19,34 +21,21 @@ from service.retrieval.material.cutting import ELLIPSIS, beginning
 MIN_LEFT_TOKENS = 200
 """With less of the budget left, a call is refused."""
 
-SEARCH = Tool(
-    "search",
-    "Search this documentation. Returns numbered passages to answer from and to cite.",
-    {
+SEARCH, READ_PAGE = "search", "read_page"
+
+
+@cache
+def tools() -> tuple[Tool, ...]:
+    """Return the tools as a model sees them; ``prompts/tools.md`` describes them."""
+    text, number = {"type": "string"}, {"type": "integer", "minimum": 0}
+    search = {"type": "object", "properties": {"query": text}, "required": ["query"], "additionalProperties": False}
+    read = {
         "type": "object",
-        "properties": {"query": {"type": "string", "description": "A few words, as the documentation would put it."}},
-        "required": ["query"],
-        "additionalProperties": False,
-    },
-)
-READ_PAGE = Tool(
-    "read_page",
-    "Read a page of this documentation from its beginning, or from an offset. Returns its sections as numbered"
-    " passages, how much of the page is left, and the offset to read on from.",
-    {
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The page's url, as a passage has it."},
-            "offset": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "Characters to skip: 0, or what the last reading of this page says.",
-            },
-        },
+        "properties": {"path": text, "offset": number},
         "required": ["path"],
         "additionalProperties": False,
-    },
-)
+    }
+    return PROMPTS.tool(SEARCH, search), PROMPTS.tool(READ_PAGE, read)
 
 
 class ToolResult(Struct, frozen=True):
@@ -93,7 +82,7 @@ class Toolbox:
         note = ""
         try:
             match call.name:
-                case SEARCH.name:
+                case "search":
                     query = decoded_arguments(call.arguments, _SearchArguments).query
                     if self._searches_left <= 0:
                         yield self._used_up(call, "No searches are left. Answer now, from what you have.")
@@ -105,7 +94,7 @@ class Toolbox:
                     call_id = self._finder.next_call()
                     yield SearchStarted(call_id, query)
                     added = await self._finder.search_more(call_id, query)
-                case READ_PAGE.name:
+                case "read_page":
                     asked = decoded_arguments(call.arguments, _ReadArguments)
                     if self._reads_left <= 0:
                         yield self._used_up(call, "No reads are left. Answer now, from what you have.")

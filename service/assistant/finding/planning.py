@@ -12,12 +12,14 @@ reader, as any page.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 
 import msgspec
 from msgspec import Struct
 
 from service.assistant.context import planning_messages
 from service.assistant.finding.query import is_small_talk
+from service.assistant.prompts import PROMPTS
 from service.assistant.question import Question
 from service.domain.errors import ServiceError
 from service.domain.model import Usage
@@ -35,19 +37,14 @@ MAX_BRACES = 20
 PLANNED = "plan"
 """The reason on record for the end of a call for a plan."""
 
-SCHEMA = OutputSchema(
-    "search_plan",
-    {
-        "type": "object",
-        "properties": {
-            "question": {"type": "string", "description": "The question, understandable by itself."},
-            "parts": {"type": "array", "items": {"type": "string"}, "description": "A search for each thing compared."},
-            "pages": {"type": "array", "items": {"type": "string"}, "description": "Titles of pages that may answer."},
-        },
-        "required": ["question", "parts", "pages"],
-        "additionalProperties": False,
-    },
-)
+
+@cache
+def schema() -> OutputSchema:
+    """Return the form of a plan; ``prompts/tools.md`` describes its fields."""
+    lines = {"type": "array", "items": {"type": "string"}}
+    fields = {"question": {"type": "string"}, "parts": lines, "pages": lines}
+    plain = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+    return OutputSchema("search_plan", PROMPTS.tool("search_plan", plain).parameters)
 
 
 class Plan(Struct, frozen=True):
@@ -111,7 +108,9 @@ class PlanCall:
         self.model = model.name
         self._model = model
         self._usage = Usage()
-        request = ModelRequest(messages, max_output_tokens=MAX_OUTPUT_TOKENS, output_schema=SCHEMA, on_usage=self._use)
+        request = ModelRequest(
+            messages, max_output_tokens=MAX_OUTPUT_TOKENS, output_schema=schema(), on_usage=self._use
+        )
         self._call = asyncio.create_task(self._plan(request), name="plan")
         self._deadline = asyncio.ensure_future(sleep(DEADLINE_SECONDS))
 

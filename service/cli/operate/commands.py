@@ -25,20 +25,22 @@ from pathlib import Path
 
 import click
 
-from eventstore import LogPlace
+from eventstore import EventStore, LogPlace
 from eventstore.sqlite.files import sync_folder
 from service.cli.audit.reading import log_of, reading
 from service.cli.operate.archives import Manifest
 from service.cli.operate.copying import Repositories, write, write_vault
 from service.cli.operate.following import follow
-from service.cli.output import DONE, Output
+from service.cli.output import DONE, VERIFICATION_FAILED, Output
 from service.cli.parsing import COUNT, FILE, Options, command
 from service.cli.runtime import Program
 from service.domain.errors import Conflict, Invalid, NotFound
+from service.domain.projects.decider import ProjectCreated
 from service.integrity.continuity import require_continuous
 from service.runtime.hosted_place import HostedPlace
 from service.runtime.settings.settings import Settings
 from service.runtime.system import now
+from service.streams import PROJECTS, decoded
 
 NAME = "docsmith-*Z.tar"
 """Names of the backups in a folder: with their times in UTC, so that their order is that of their names."""
@@ -67,7 +69,7 @@ NAME = "docsmith-*Z.tar"
 )
 @click.option("--keep", type=COUNT, metavar="N", help="of the backups in the folder, delete all but the last N")
 @click.option("--follow", is_flag=True, help="make FILE a folder that is a copy, and keep it one until stopped")
-async def backup(options: Options, output: Output, _program: Program, read_settings: Callable[[], Settings]) -> int:
+async def backup(options: Options, output: Output, program: Program, read_settings: Callable[[], Settings]) -> int:
     """Raises Invalid, Conflict, NotFound, BadSettings."""
     log = await asyncio.to_thread(log_of, options.data)
     # a copy of what is left could take the place of a whole one
@@ -83,13 +85,18 @@ async def backup(options: Options, output: Output, _program: Program, read_setti
     for one in (file, options.vault):
         if one is not None and not one.parent.is_dir():
             raise NotFound(f"There is no folder {one.parent}. Make it first.")
-    async with reading(options.data, "backup", {}) as (_, through):
+    async with reading(options.data, "backup", {}) as (store, through):
         manifest = await asyncio.to_thread(
             write, log, options.data, repositories.folder, file, through, output.progress
         )
         if options.vault is not None:  # later than the log: a key is older than the events that need it
             await asyncio.to_thread(_write_vault, log, options.data, options.vault, manifest)
-    deleted = _forget_all_but(options.keep, file.parent) if options.keep is not None else []
+        damages = {}
+        if repositories.folder is not None:
+            wanted = [repositories.folder / f"{one}.git" for one in await _hosted_projects(store)]
+            damages = await asyncio.to_thread(program.find_damages, wanted)
+    # An older one may have what is damaged now.
+    deleted = _forget_all_but(options.keep, file.parent) if options.keep is not None and not damages else []
     size = file.stat().st_size
     lines = [f"{file}: events up to position {manifest.position}, {len(manifest.files)} files, {size} bytes"]
     if options.vault is None:
@@ -99,13 +106,30 @@ async def backup(options: Options, output: Output, _program: Program, read_setti
     if repositories.note:
         lines.append(repositories.note)
     lines += [f"deleted {one}" for one in deleted]
+    for name, says in damages.items():
+        lines.append(f"NOT sound: {name}: {says}; docsmith restore OLDER_BACKUP --only {name.removesuffix('.git')}")
+    if damages and options.keep is not None:
+        lines.append("no older backup was deleted: one of them may have what is damaged now")
     value = {
         "file": str(file), "bytes": size, "position": manifest.position, "head": manifest.hash,
         "files": len(manifest.files), "vault": None if options.vault is None else str(options.vault),
         "deleted": [str(one) for one in deleted], "repositoriesElsewhere": repositories.elsewhere,
+        "damaged": damages,
     }  # fmt: skip
     output.result(value, "\n".join(lines))
-    return DONE
+    return VERIFICATION_FAILED if damages else DONE
+
+
+async def _hosted_projects(store: EventStore) -> list[str]:
+    """Return the ids of the projects that the embedded code host keeps."""
+    kept: dict[str, bool] = {}
+    after = 0
+    while page := await store.read_all(after=after, category=PROJECTS.category):
+        after = page[-1].position
+        for project_id, event in decoded(PROJECTS, page):
+            if isinstance(event, ProjectCreated):
+                kept[project_id] = event.code_host == "local"
+    return [project_id for project_id, is_kept in kept.items() if is_kept]
 
 
 def _write_vault(log: LogPlace, data: Path, file: Path, of: Manifest) -> None:

@@ -17,7 +17,7 @@ from service.cli.operate.wrapping_findings import look_at_wrapping
 from service.cli.output import DONE, FAILED, Output, named
 from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
-from service.domain.errors import NotFound, ServiceError
+from service.domain.errors import ServiceError
 from service.domain.model import is_builtin
 from service.integrity.log_place import MOVED_AWAY, log_place
 from service.ports.docs_source import Source
@@ -93,13 +93,13 @@ def _summary(wrong: list[Finding]) -> str:
 async def _opened(options: Options, program: Program, settings: Settings) -> list[Finding]:
     try:
         async with program.open(options.data, settings) as runtime:
-            return [finding async for finding in _look_inside(runtime, ask_models=options.ask_models)]
+            return [finding async for finding in _look_inside(runtime, program, ask_models=options.ask_models)]
     except (ServiceError, EventStoreError, OSError, sqlite3.Error) as error:
         found = described(error, options.data)
         return [Finding("data", "wrong", found.says, found.remedy)]
 
 
-async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[Finding]:
+async def _look_inside(runtime: Runtime, program: Program, *, ask_models: bool) -> AsyncIterator[Finding]:
     async for finding in _look_at_log(runtime):
         yield finding
     organizations, projects = await list_organizations(runtime.views), await list_projects(runtime.views)
@@ -120,7 +120,7 @@ async def _look_inside(runtime: Runtime, *, ask_models: bool) -> AsyncIterator[F
     for finding in _look_at_keys(await list_keys(runtime.views), projects, public):
         yield finding
     for project in projects:
-        async for finding in _look_at_project(runtime, project):
+        async for finding in _look_at_project(runtime, program, project):
             yield finding
     async for finding in _look_at_public_sites(runtime):
         yield finding
@@ -255,12 +255,12 @@ async def _look_at_code_host(runtime: Runtime, project: ProjectView) -> AsyncIte
             yield Finding(name, "note", says, f"docsmith webhook incoming {project.domain}")
 
 
-async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncIterator[Finding]:
+async def _look_at_project(runtime: Runtime, program: Program, project: ProjectView) -> AsyncIterator[Finding]:
     for variable in filter(None, (project.git_token_env, project.github_app_key_env)):
         if not os.environ.get(variable):
             says = f"The variable {variable}, which holds its token, is not set."
             yield Finding(f"project {project.name}", "wrong", says, f"export {variable}=…")
-    yield await _look_at_repository(runtime, project)
+    yield await _look_at_repository(runtime, program, project)
     if project.code_host not in ("local", "website"):
         async for finding in _look_at_code_host(runtime, project):
             yield finding
@@ -269,7 +269,7 @@ async def _look_at_project(runtime: Runtime, project: ProjectView) -> AsyncItera
     yield await _look_at_index(runtime, project)
 
 
-async def _look_at_repository(runtime: Runtime, project: ProjectView) -> Finding:
+async def _look_at_repository(runtime: Runtime, program: Program, project: ProjectView) -> Finding:
     name, place = f"project {project.name}", runtime.hosted_place
     if project.code_host == "local" and not place.is_here:
         return Finding(name, "ok", "Its repository is on the instance that is home to the embedded code host.")
@@ -278,13 +278,13 @@ async def _look_at_repository(runtime: Runtime, project: ProjectView) -> Finding
         async with asyncio.timeout(REACH_SECONDS):
             if project.code_host != "local":
                 await runtime.docs.default_branch(source_of(project))
-            elif not await asyncio.to_thread(hosted.is_dir):  # what it was copied from is not needed any more
-                raise NotFound(f"{hosted} is gone; it is in every backup.")
+            elif damage := (await asyncio.to_thread(program.find_damages, [hosted])).get(hosted.name):
+                mend = f"docsmith restore BACKUP.tar --only {project.id} --data {runtime.data}"
+                return Finding(name, "wrong", f"{hosted} is damaged: {damage}.", mend)
     except TimeoutError:
         return Finding(name, "wrong", f"{project.repository} does not answer.", f"git ls-remote {project.repository}")
     except (ServiceError, OSError) as error:
-        restore = f"docsmith restore BACKUP.tar --vault VAULT.tar --data {runtime.data}-2"
-        mend = restore if project.code_host == "local" else f"git ls-remote {project.repository}"
+        mend = f"git ls-remote {project.repository}"
         return Finding(name, "wrong", f"{project.repository}: {error}", mend)
     return Finding(name, "ok", f"{project.repository} answers.")
 

@@ -8,6 +8,7 @@ import asyncio
 import os
 import shlex
 import shutil
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from service.cli.operate.store import MOVED, StoreCopy, place_at, with_keys
 from service.cli.operate.take_over import write_mark
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, named, note
 from service.cli.parsing import FILE, Options, command
+from service.cli.runtime import Program
 from service.domain.errors import Conflict, Invalid
 from service.integrity.erasing import repeat_erasures
 from service.integrity.log_place import STORE
@@ -30,6 +32,7 @@ from service.integrity.log_place import VAULT as VAULT_VARIABLE
 from service.runtime.data_folder import LOG, WRAPPING, is_copy
 from service.runtime.hosted_place import HOSTED
 from service.runtime.scratch import RESTORE, scratch_folder
+from service.runtime.settings.settings import Settings
 
 
 @command(
@@ -40,8 +43,9 @@ from service.runtime.scratch import RESTORE, scratch_folder
         "restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --dry-run",
         "restore /backups/live --vault /elsewhere/vault.tar --data data",
         f"restore /backups/2026-01-31.tar --vault /elsewhere/vault.tar --data data --to env:{STORE}",
+        "restore /backups/2026-01-31.tar --only PROJECT_ID --data data",
     ],
-    works_alone=True,
+    reads_settings=True,
 )
 @click.argument("file", type=FILE, metavar="FILE", help="a backup, or a folder that backup --follow made")
 @click.option("--vault", type=FILE, metavar="FILE", help="without it, what people typed cannot be read")
@@ -52,9 +56,16 @@ from service.runtime.scratch import RESTORE, scratch_folder
 @click.option(
     "--wrap", is_flag=True, help="with --to, encrypt the keys of TO's vault under a wrapping key outside PostgreSQL"
 )
+@click.option(
+    "--only", metavar="PROJECT", help="the repository of this project alone, by its id, in place of one that is damaged"
+)
 @click.option("--dry-run", is_flag=True, help="check the backup and say what would be done")
-async def restore(options: Options, output: Output) -> int:
-    """Raises Invalid, Conflict, OSError, and EventStoreError."""
+async def restore(options: Options, output: Output, program: Program, read_settings: Callable[[], Settings]) -> int:
+    """Raises Invalid, Conflict, NotFound, OSError, and EventStoreError."""
+    if options.only is not None:
+        from service.cli.operate.restore_one import restore_one
+
+        return await restore_one(options, output, read_settings(), program.find_damages)
     data: Path = options.data
     target = _target(options)
     if _is_used(data):

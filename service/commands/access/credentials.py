@@ -25,6 +25,10 @@ class Admits(Struct, frozen=True):
     """Domains of email addresses, in small letters."""
     organization_id: str = ""
 
+    def organization_of(self, email: str) -> str:
+        """Return the organization that the domain of an address belongs to, by the operator's word; empty for none."""
+        return self.organization_id if email.rpartition("@")[2] in self.domains else ""
+
 
 async def add_passkey(store: EventStore, person_id: str, new: NewPasskey, name: str, metadata: Metadata) -> None:
     """Add a passkey of a person. Raises Invalid for the name, and Conflict: it exists, or there are too many."""
@@ -49,11 +53,19 @@ async def unlink_account(store: EventStore, person_id: str, issuer: str, metadat
 
 
 async def person_of_account(
-    store: EventStore, views: Views, people: PeopleDirectory, account: Account, admits: Admits, metadata: Metadata
+    store: EventStore,
+    views: Views,
+    people: PeopleDirectory,
+    account: Account,
+    admits: Admits,
+    metadata: Metadata,
+    *,
+    present: str = "",
 ) -> str:
     """Return the id of the person whom an account signs in, and link the two at the first time.
 
     The account's address is verified, so it counts as the person's. Someone who was removed does not come back by it.
+    ``present``: who is signed in in the browser; empty for no one.
     Once linked, it signs in the same person, also where another organization adds the address.
 
     Raises SeveralAccounts, and Forbidden: no one here has the address, or another account of the provider is linked.
@@ -63,12 +75,17 @@ async def person_of_account(
     except Invalid as error:
         raise Forbidden(str(error)) from None
     if await _is_admitted(views, email, admits):
-        viewer = NewPerson(email, _name_of(account), admits.organization_id, "viewer")
+        viewer = NewPerson(email, _name_of(account), admits.organization_id, "viewer", by_owner=True)
         await add_person(store, views, viewer, metadata)
     await people.catch_up()
-    linked = [one for one in people.accounts_of(email) if await _is_linked(store, one, account)]
-    is_settled = len(linked) == 1 and not account.wanted
-    person_id = linked[0] if is_settled else people.account_of(email, account.wanted)
+    here = people.accounts_of(email)
+    linked = [one for one in here if await _is_linked(store, one, account)]
+    wanted = account.wanted or (present if present in here else "")
+    if len(linked) == 1 and not wanted:
+        person_id = linked[0]
+    else:
+        vouched, proven = admits.organization_of(email), (*linked, present)
+        person_id = people.account_of(email, wanted, vouched_for_by=vouched, proven=proven)
     command = LinkAccount(account.issuer, account.subject, now())
     await execute(store, CREDENTIALS, person_id, command, metadata=metadata)
     return person_id
@@ -80,10 +97,11 @@ async def _is_linked(store: EventStore, person_id: str, account: Account) -> boo
 
 async def _is_admitted(views: Views, email: str, admits: Admits) -> bool:
     """Return whether someone who was never here becomes a viewer. Raise NotFound: the settings' organization."""
-    if not admits.organization_id or email.rpartition("@")[2] not in admits.domains:
+    if not admits.organization_of(email):
         return False
     await views.catch_up()
-    if await people_by_email(views, email):
+    known = await people_by_email(views, email)
+    if any(one.added_by in (None, admits.organization_id) for one in known):  # not who another organization has added
         return False
     if await get_organization(views, admits.organization_id) is None:
         raise NotFound(f"Organization not found: {admits.organization_id}. Correct sign_in.oidc.viewer_organization.")

@@ -6,6 +6,7 @@ one proves nothing about it, so that no account of another organization is opene
 """
 
 import re
+import string
 from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
@@ -15,6 +16,8 @@ from msgspec.structs import replace
 from service.domain.errors import Conflict, Invalid, NotFound, Unauthorized
 from service.domain.events import Event, PersonalText
 from service.domain.organizations import checked_name
+from service.domain.texts.times import has_come
+from service.domain.texts.unicode_forms import normalized
 
 SignInMethod = Literal["link", "passkey", "oidc", "proxy"]
 
@@ -24,6 +27,8 @@ LINK_LIFETIME = timedelta(minutes=LINK_MINUTES)
 INVITATION_DAYS = 7
 INVITATION_LIFETIME = timedelta(days=INVITATION_DAYS)
 """The lifetime of a link that is sent to somebody else."""
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""Between instances."""
 SESSION_LIFETIME = timedelta(days=30)
 """However much it is used."""
 SESSION_IDLE = timedelta(hours=12)
@@ -32,6 +37,7 @@ MAX_EMAIL_CHARACTERS = 254
 """RFC 5321, section 4.5.3.1.3, without the brackets."""
 LINK_NOT_VALID = "This sign-in link is not valid: it was used already, or a newer one replaced it. Ask for a new one."
 
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _EMAIL = re.compile(r"[^\s@,;:<>()\[\]\\\"]{1,64}@[^\s@,;:<>()\[\]\\\"]{1,253}")
 
 
@@ -192,7 +198,7 @@ def _require_link(wanted: SignIn, person: Person) -> None:
     """Raise Unauthorized ``link_not_valid``, or ``link_expired`` to who has the newest one."""
     if not wanted.link_digest or wanted.link_digest != person.link_digest or person.link_expires_at is None:
         raise Unauthorized(LINK_NOT_VALID, code="link_not_valid")
-    if wanted.now >= person.link_expires_at:
+    if has_come(person.link_expires_at, wanted.now, INVITATION_LIFETIME + CLOCKS_DIFFER):
         raise Unauthorized("This sign-in link has expired. Ask for a new one.", code="link_expired")
 
 
@@ -219,9 +225,20 @@ def evolve(state: PersonState, event: PersonEvent) -> PersonState:
             assert_never(event)
 
 
+def small_letters(text: str) -> str:
+    """Return a text with small letters from A to Z; other letters stay, since some become ASCII ones."""
+    return text.translate(_SMALL)
+
+
 def checked_email(email: str) -> str:
-    """Return an email as it is stored: trimmed, in small letters. Raise Invalid for what is none."""
-    email = email.strip().lower()
+    """Return an email as it is stored and compared: trimmed, the letters A to Z small, all others as they are.
+
+    Raise Invalid for what is none, and where Unicode's compatibility form (NFKC) is another text: the KELVIN SIGN must
+    not sign in as a ``k``.
+    """
+    email = small_letters(email.strip(" \t\r\n"))
+    if normalized("NFKC", email[: MAX_EMAIL_CHARACTERS + 1]) != email[: MAX_EMAIL_CHARACTERS + 1]:
+        raise Invalid(f"Not an email address: {email[:100]!r} has characters that stand for others.")
     if len(email) > MAX_EMAIL_CHARACTERS or not email.isprintable() or not _EMAIL.fullmatch(email):
         raise Invalid(f"Not an email address: {email[:100]!r}. Write it as name@example.com.")
     return email

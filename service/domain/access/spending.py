@@ -1,11 +1,13 @@
 """Cost bounds: what the replies of one site may cost in a day of UTC, and what they did.
 
-Each day of a site is a stream of its own. A reply reserves what each call of its model will probably cost, and
+Each day of a site is a stream of its own. A reply reserves what each call of its model costs at the most, and
 the sum of what was reserved and what was recorded is compared with the bound: so a hundred replies at once cannot pass
-it together, nor those of several processes, since each append names the version that it was decided on. What a reply
-did cost takes the place of what it reserved when it ends; of one whose process died the reservation stays.
+it together, nor those of several processes, since each append names the version that it was decided on. What its
+calls did cost takes the place of what it reserved with its next call and when it ends; of one whose process died the
+reservation stays.
 """
 
+import math
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -14,6 +16,9 @@ from msgspec.structs import replace
 
 from service.domain.errors import ServiceError
 from service.domain.events import Event
+
+SMALLEST_USD = 1e-9
+"""Less is an error of the sums."""
 
 
 class CostBounds(Struct, frozen=True):
@@ -39,12 +44,20 @@ class CostBoundReached(ServiceError):
 
     code = "cost_bound_reached"
 
+    def __init__(self, *, may_fit: bool = False, room: float = 0.0) -> None:
+        super().__init__("The cost limit of the day is reached.")
+        self.may_fit = may_fit
+        """Whether it may fit once other replies, which are under way, have ended."""
+        self.room = room
+        """What the reply may cost in all, in US dollars."""
+
 
 class CostReserved(Event, frozen=True, tag="cost-reserved"):
     """One more call of the reply's models may be made."""
 
     reply_id: str
     usd: float
+    """What is reserved with it; less than zero where the calls before cost less than was reserved for them."""
     is_public: bool
     reserved_at: datetime
 
@@ -64,6 +77,9 @@ SpendingEvent = CostReserved | CostRecorded
 class ReserveCost(Struct, frozen=True):
     reply_id: str
     usd: float
+    """All that the reply has cost, and will cost at the most with this call."""
+    least_usd: float
+    """Where that does not fit: what does, but not less than this."""
     is_public: bool
     bounds: CostBounds
     now: datetime
@@ -88,19 +104,17 @@ class Spending(Struct, frozen=True):
     """The part of it that was asked for without a key."""
     reserved: tuple[tuple[str, float], ...] = ()
     """By the replies under way."""
-    recorded: int = 0
-    """Replies whose cost is known."""
-    recorded_usd: float = 0.0
 
-    @property
-    def usual_usd(self) -> float:
-        """Return the mean cost of the replies so far."""
-        return self.recorded_usd / self.recorded if self.recorded else 0.0
-
-    def is_over(self, bounds: CostBounds, usd: float, *, is_public: bool) -> bool:
-        """Return whether a reply of this cost does not fit the bounds. The first of a day always fits."""
+    def room(self, bounds: CostBounds, *, is_public: bool) -> float:
+        """Return what is left of the bounds on such a reply."""
         pairs = [(self.usd, bounds.site), (self.public_usd, bounds.public if is_public else 0.0)]
-        return any(bound and spent and spent + usd > bound for spent, bound in pairs)
+        return min((bound - spent for spent, bound in pairs if bound), default=math.inf)
+
+    def is_holding(self, reply_id: str) -> bool:
+        return any(held_by == reply_id for held_by, _ in self.reserved)
+
+    def held_by(self, reply_id: str) -> float:
+        return sum(held for held_by, held in self.reserved if held_by == reply_id)
 
 
 def day_of(domain: str, now: datetime) -> str:
@@ -110,15 +124,18 @@ def day_of(domain: str, now: datetime) -> str:
 
 def decide(command: SpendingCommand, state: Spending) -> list[SpendingEvent]:
     """Return the events of a command. Raise CostBoundReached."""
-    is_reserved = any(reply_id == command.reply_id for reply_id, _ in state.reserved)
+    held = state.held_by(command.reply_id)
     match command:
         case ReserveCost(reply_id=reply_id, is_public=is_public, now=now):
-            usd = command.usd if is_reserved else max(command.usd, state.usual_usd)
-            if state.is_over(command.bounds, usd, is_public=is_public):
-                raise CostBoundReached("The cost limit of the day is reached.")
-            return [CostReserved(reply_id, usd, is_public, reserved_at=now)]
+            room = state.room(command.bounds, is_public=is_public) + held
+            if command.least_usd > room + SMALLEST_USD:
+                others = sum(usd for _, usd in state.reserved) - held
+                raise CostBoundReached(may_fit=command.least_usd <= room + others, room=room)
+            return [CostReserved(reply_id, min(command.usd, room) - held, is_public, reserved_at=now)]
         case RecordCost(reply_id=reply_id, usd=usd, is_public=is_public, now=now):
-            return [CostRecorded(reply_id, usd, is_public, recorded_at=now)] if usd or is_reserved else []
+            return (
+                [CostRecorded(reply_id, usd, is_public, recorded_at=now)] if usd or state.is_holding(reply_id) else []
+            )
         case _:
             assert_never(command)
 
@@ -128,12 +145,9 @@ def evolve(state: Spending, event: SpendingEvent) -> Spending:
         case CostReserved(reply_id=reply_id, usd=usd):
             return replace(_with(state, usd, is_public=event.is_public), reserved=(*state.reserved, (reply_id, usd)))
         case CostRecorded(reply_id=reply_id, usd=usd):
-            before = sum(held for held_by, held in state.reserved if held_by == reply_id)
             return replace(
-                _with(state, usd - before, is_public=event.is_public),
+                _with(state, usd - state.held_by(reply_id), is_public=event.is_public),
                 reserved=tuple(one for one in state.reserved if one[0] != reply_id),
-                recorded=state.recorded + 1,
-                recorded_usd=state.recorded_usd + usd,
             )
         case _:
             assert_never(event)

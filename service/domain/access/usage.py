@@ -166,66 +166,43 @@ class Standing(Struct, frozen=True):
     """Until the oldest counted request leaves the window, and with it one more fits; the whole window when none is."""
 
 
-_MOST = 2**32 - 1
+KEPT_WINDOWS = 10_000
+"""Windows of a scope that stay in memory though they seem to be over: the clock may be ahead."""
 
 
 class _Window:
-    """The times of one caller's requests, in milliseconds, oldest first: four bytes each, counted from ``base``.
+    """The times of one caller's last requests, in milliseconds since 1970, oldest first: as many as its limit.
 
-    Four bytes reach 49 days, beyond the longest window.
+    None is dropped for its age, and one that is later than now counts: the clock may have been ahead, then or now.
     """
 
-    __slots__ = ("base", "start", "times")
-    base: int
-    times: "array[int]"
-    start: int
+    __slots__ = ("times",)
 
     def __init__(self, times: Iterable[int] = ()) -> None:
-        self._keep(sorted(times))
-
-    def __iter__(self) -> Iterator[int]:
-        return (self.base + offset for offset in self.times[self.start :])
-
-    def __getitem__(self, place: int) -> int:
-        """Return the time at a place among those that count."""
-        return self.base + self.times[self.start + place]
+        self.times = array("Q", sorted(times))
 
     def count(self, after: int) -> int:
-        """Return how many are later than this; those before are dropped."""
-        self.start = bisect_right(self.times, after - self.base, self.start)
-        if self.start > 64 and self.start * 8 > len(self.times):
-            del self.times[: self.start]
-            self.start = 0
-        return len(self.times) - self.start
+        """Return how many are later than this."""
+        return len(self.times) - bisect_right(self.times, max(after, 0))
 
-    def add(self, time: int) -> None:
-        if not self.times:
-            self.base, self.start = time, 0
-        if not 0 <= time - self.base <= _MOST:
-            self._keep(sorted((time, *self)))
-        else:
-            self.times.insert(bisect_right(self.times, time - self.base, self.start), time - self.base)
+    def add(self, time: int, most: int) -> None:
+        self.times.insert(bisect_right(self.times, max(time, 0)), max(time, 0))
+        if len(self.times) > most:
+            del self.times[: len(self.times) - most]
 
     def remove(self, time: int) -> None:
-        place = bisect_right(self.times, time - self.base, self.start) - 1
-        if place >= self.start and self.times[place] == time - self.base:
+        place = bisect_right(self.times, max(time, 0)) - 1
+        if place >= 0 and self.times[place] == max(time, 0):
             del self.times[place]
-
-    def _keep(self, times: list[int]) -> None:
-        """Keep times, given oldest first, but for those that the newest puts out of every window."""
-        self.base = max(times[0], times[-1] - LONGEST_WINDOW_SECONDS * 1000) if times else 0
-        self.times = array("I", (time - self.base for time in times if time >= self.base))
-        self.start = 0
 
 
 class Usage:
-    """Every window in memory. An empty window is dropped.
-
-    Times are milliseconds since 1970. A clock that is set back brings nothing back that had left a window.
+    """Every window in memory. Of more than ``kept`` in a scope, those that are over are dropped, the one that was used
+    last longest ago first. Times are milliseconds since 1970.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, *, kept: int = KEPT_WINDOWS) -> None:
+        self._limits, self._kept = limits, kept
         self._windows: dict[Scope, OrderedDict[str, _Window]] = {scope: OrderedDict() for scope in WINDOW_SECONDS}
 
     def change_limits(self, limits: Limits) -> None:
@@ -256,13 +233,14 @@ class Usage:
                 window = windows[caller] = _Window()
             else:
                 windows.move_to_end(caller)
-            window.add(time)
+            window.add(time, self._limits.of(scope))
 
     def add_of_key(self, key_id: str, times: Iterable[int]) -> None:
         """Count requests to the assistant, of which all other windows are over: their times in milliseconds."""
         if self._limits.assistant_key > 0:
             windows = self._windows["assistant-key"]
-            windows[key_id] = _Window((*windows.get(key_id, ()), *times))
+            before = windows[key_id].times if key_id in windows else ()
+            windows[key_id] = _Window((*before, *times))
 
     def withdraw(self, request: Counted) -> None:
         time = milliseconds(request.accepted_at)
@@ -285,8 +263,8 @@ class Usage:
         count = 0 if window is None else window.count(now - seconds * 1000)
         reset = seconds * 1000
         if window is not None and count:
-            first = window[max(count - limit, 0)]  # more than the limit: it was lowered since
-            reset = max(first + seconds * 1000 - now, 1)
+            first = window.times[-min(count, limit)]  # more than the limit: it was lowered since
+            reset = min(max(first + seconds * 1000 - now, 1), seconds * 1000)
         return Standing(scope, limit, seconds, max(limit - count, 0), reset)
 
     def scopes_of(self, request: Counted) -> Iterator[tuple[Scope, str]]:
@@ -306,7 +284,7 @@ class Usage:
     def _let_go(self, windows: OrderedDict[str, _Window], before: int) -> None:
         """Drop the windows that were used last longest ago, as far as they are over: two for each one that may come."""
         for _ in range(2):
-            caller = next(iter(windows), None)
+            caller = next(iter(windows), None) if len(windows) >= self._kept else None
             if caller is None or windows[caller].count(before):
                 return
             del windows[caller]

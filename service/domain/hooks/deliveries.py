@@ -8,12 +8,15 @@ from msgspec import Struct
 
 from service.domain.events import Event
 from service.domain.hooks.webhooks import TEST
+from service.domain.texts.times import has_come
 
 DELAYS_SECONDS = (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600)
 """Between one attempt and the next: the specification's own example up to its eighth attempt, after 31.6 hours."""
 JITTER = 0.2
 """The part of a delay by which it may be longer, so that what failed together does not come back together."""
 MAX_RETRY_AFTER_SECONDS = 24 * 3600
+LONGEST_WAIT = timedelta(hours=25)
+"""Longer than any wait for an attempt."""
 
 Outcome = Literal["delivered", "retry", "exhausted", "gone"]
 """``exhausted``: it was the last attempt. ``gone``: the answer was 410, so nothing is sent there any more."""
@@ -79,7 +82,7 @@ class Waiting(Struct, frozen=True):
     """None: at once."""
 
     def is_due(self, now: datetime) -> bool:
-        return self.next_attempt_at is None or self.next_attempt_at <= now
+        return self.next_attempt_at is None or has_come(self.next_attempt_at, now, LONGEST_WAIT)
 
 
 class Ended(Struct, frozen=True):

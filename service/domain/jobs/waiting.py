@@ -12,8 +12,11 @@ from service.domain.errors import Dependency
 from service.domain.jobs.commands import PostponeJob
 from service.domain.jobs.events import JobEvent, JobFailed, JobInterrupted, JobResumed, JobWaiting
 from service.domain.jobs.states import Finished, Queued, Running
+from service.domain.texts.times import has_come
 
 MAX_REASON_CHARACTERS = 500
+LONGEST_WAIT = timedelta(days=7)
+"""A wait that ends later began while the clock was ahead, and is over."""
 
 
 class Pauses(NamedTuple):
@@ -80,7 +83,8 @@ def after_death(job: Running, now: datetime) -> JobInterrupted | JobWaiting | Jo
 
 def resumed(job: Queued | Running | Finished, now: datetime) -> list[JobEvent]:
     """Return the end of a wait whose time has come."""
-    is_due = isinstance(job, Queued) and job.waiting is not None and job.waiting.next_try_at <= now
+    waiting = job.waiting if isinstance(job, Queued) else None
+    is_due = waiting is not None and has_come(waiting.next_try_at, now, LONGEST_WAIT)
     return [JobResumed(now)] if is_due else []
 
 

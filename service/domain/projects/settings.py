@@ -56,7 +56,9 @@ class ProjectSettings(Struct, frozen=True):
     """Who is asked to review each pull request: ``name``, or ``organization/team`` where the host has teams."""
     contexts: tuple[ContextRepository, ...] = ()
     guarded: bool = False
-    """Its servers must have public addresses, since people without access to this machine named them."""
+    """Its servers must have public addresses, and its folder must be allowed: people without access to this machine
+    named them.
+    """
     token_id: str = ""
     """The name under which the vault keeps the token, instead of a variable; never the token."""
     site_url: str = ""

@@ -1,6 +1,6 @@
-"""Times as text."""
+"""Times as text, and times that come."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def timestamp(time: datetime) -> str:
@@ -11,6 +11,13 @@ def timestamp(time: datetime) -> str:
 def timestamp_from(text: str) -> str:
     """Return a stored time, ISO 8601 with its zone, as ``timestamp`` does."""
     return timestamp(datetime.fromisoformat(text))
+
+
+def has_come(time: datetime, now: datetime, most: timedelta) -> bool:
+    """Return whether a time has come that was at most so far ahead when it was set. One that is farther ahead was set
+    by a clock that was ahead, and has come, too.
+    """
+    return time <= now or time > now + most
 
 
 def moment(text: str) -> datetime:

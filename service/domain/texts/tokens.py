@@ -22,7 +22,12 @@ _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ "
 
 def tokens_in(text: str) -> int:
     """Return the estimated number of tokens: a few microseconds for a thousand characters."""
+    return int(estimated(text)) + 1
+
+
+def estimated(text: str) -> float:
+    """Return the estimate before it is rounded: those of the pieces of a text add up to that of the text."""
     data = text.encode("utf-8", "replace")
     others = len(data.translate(None, _LETTERS))
     wide = 0 if text.isascii() else len(data) - len(text.encode("ascii", "ignore"))
-    return int((len(data) - others) * PER_LETTER + (others - wide) * PER_SIGN + wide * PER_WIDE_BYTE) + 1
+    return (len(data) - others) * PER_LETTER + (others - wide) * PER_SIGN + wide * PER_WIDE_BYTE

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct, field
@@ -139,6 +139,8 @@ class KnownPerson(Struct):
     is_operator: bool = False
     roles: dict[str, Role] = field(default_factory=dict)
     """By organization."""
+    has_used_proxy: bool = False
+    """Whether a trusted proxy has signed them in."""
     sessions: dict[str, OpenSession] = field(default_factory=dict)
     lowered_at: int = 0
     """The position of the last event that took a right: it ends the sessions that began before it."""
@@ -199,15 +201,26 @@ class PeopleDirectory:
         found = person.sessions.get(session_id) if person is not None and person.is_anyone() else None
         return found if found is not None and person is not None and found.position > person.lowered_at else None
 
-    def account_of(self, email: str, wanted: str = "") -> str:
+    def account_of(
+        self, email: str, wanted: str = "", *, vouched_for_by: str = "", proven: Collection[str] = ()
+    ) -> str:
         """Return the id of the person whom a trusted proxy, or an identity provider, names by this email.
 
-        An organization's owner may have added anyone's email: the one that the person wants comes first, then the
-        account that the terminal added.
+        An organization's owner may have added anyone's email. So it opens an account that the terminal added, that of
+        an organization that the email's domain belongs to (``vouched_for_by``), and one that is known to be the same
+        person's (``proven``), who has opened the link of the invitation in this browser. The one that the person wants
+        comes first, then the one of the terminal.
 
-        Raises Forbidden ``no_account``: no one with any right has it; and SeveralAccounts, of several organizations.
+        Raises Forbidden ``no_account``: no one with any right has it, or only by an invitation that was not accepted;
+        and SeveralAccounts, of several organizations.
         """
-        found = self.accounts_of(email)
+        here = self.accounts_of(email)
+        found = [one for one in here if one in proven or self._people[one].added_by in ("", vouched_for_by)]
+        if here and not found:
+            raise Forbidden(
+                f"{email} was invited. Open the link of the invitation first, then sign in so in the same browser.",
+                code="no_account",
+            )
         if wanted in found:
             return wanted
         of_terminal = [one for one in found if not self._people[one].added_by]
@@ -218,6 +231,10 @@ class PeopleDirectory:
         if len(of_terminal or found) > 1:
             raise SeveralAccounts(email, of_terminal or found)
         return (of_terminal or found)[0]
+
+    def proven_by_proxy(self, email: str) -> list[str]:
+        """Return the ids of those with this email whom a trusted proxy has signed in before."""
+        return [one for one in self.accounts_of(email) if self._people[one].has_used_proxy]
 
     def accounts_of(self, email: str) -> list[str]:
         """Return the ids of all with this email who have any right."""
@@ -254,6 +271,7 @@ class PeopleDirectory:
                 person.is_operator = False
                 person.lowered_at = max(person.lowered_at, position)
             case SignedIn(session_id=session_id, method=method, signed_in_at=at):
+                person.has_used_proxy = person.has_used_proxy or method == "proxy"
                 person.sessions = _without_old(person.sessions, at)
                 person.sessions[session_id] = OpenSession(position, method, at)
             case SignedOut(session_id=session_id):

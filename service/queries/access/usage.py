@@ -9,6 +9,7 @@ from service.domain.access.usage import RequestAccepted
 from service.queries.projects import list_projects_of
 from service.views.access.usage import SiteCostView, UsageDayView, UsageOfView
 
+NEWEST = 100
 PAGE = 20_000
 """Rows in one query."""
 Place = tuple[int, int]
@@ -23,6 +24,16 @@ async def counted_version(views: Views) -> int:
     """Return the version of the newest accepted request that is a row; 0 when there is none."""
     row = await views.query_one("SELECT coalesce(max(version), 0) FROM requests")
     return 0 if row is None else int(row[0])
+
+
+async def last_accepted(views: Views) -> int | None:
+    """Return the earliest time of the newest requests, in milliseconds since 1970; None when there is none. The clock
+    may have been ahead for some of them.
+    """
+    row = await views.query_one(
+        "SELECT min(accepted_at) FROM (SELECT accepted_at FROM requests ORDER BY version DESC LIMIT ?)", (NEWEST,)
+    )
+    return None if row is None else row[0]
 
 
 async def accepted_after(views: Views, after: Place, version: int) -> tuple[list[RequestAccepted], Place]:

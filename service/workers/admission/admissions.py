@@ -15,6 +15,7 @@ the next again. So each takes a turn, and reads in it what the others have accep
 
 import asyncio
 import hmac
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -55,11 +56,15 @@ from service.domain.errors import RateLimited, Unavailable
 from service.ports.bounds import CountBound, ignore_bounds
 from service.ports.shared.brief_counts import BriefCounts, Window
 from service.ports.shared.turns import MAX_TURN_SECONDS, Turns
-from service.queries.access.usage import LAST, accepted_after, counted_version, key_times
+from service.queries.access.usage import LAST, accepted_after, counted_version, key_times, last_accepted
 from service.streams import USAGE, decoded
 
 MAX_TOGETHER = 256
 """Requests in one append."""
+MAX_AHEAD = timedelta(hours=1)
+"""How far a clock may be ahead of the last request and of what has passed since."""
+MAX_ASLEEP = timedelta(seconds=LONGEST_WINDOW_SECONDS)
+"""The same for the first request of a process: nobody knows how long none was there."""
 MAX_FULL = 10_000
 """Limit for the windows that are known to have no room."""
 STREAM = USAGE.stream(STREAM_ID)
@@ -119,6 +124,7 @@ class Admissions:
         *,
         turns: Turns | None = None,
         brief: BriefCounts | None = None,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._limits, self._secret, self._clock, self._turns = store, limits, secret, clock, turns
         self._brief = brief
@@ -135,6 +141,9 @@ class Admissions:
         self._ahead = timedelta(0)
         """Time by which the clock that all instances share is ahead of this one's, as it was found last."""
         self._is_closed = False
+        self._steady = steady
+        self._last: tuple[datetime, float, timedelta] | None = None
+        """The time of the newest counted request, when that was by ``steady``, and how far it may be from it."""
 
     def _now(self) -> datetime:
         """Return the time by the clock that all instances share: by its own, one that is ahead would let in what the
@@ -154,6 +163,7 @@ class Admissions:
         start took seconds for each hundred thousand.
         """
         version, now = await counted_version(views), milliseconds(self._now())
+        now = min(now, await last_accepted(views) or now)  # the clock may be ahead now
         recent = now - LONGEST_BESIDE_KEYS_SECONDS * 1000
         for key_id, times in await key_times(views, now - LONGEST_WINDOW_SECONDS * 1000, recent, version):
             self._usage.add_of_key(key_id, times)
@@ -162,6 +172,7 @@ class Admissions:
             requests, place = await accepted_after(views, place, version)
             for request in requests:
                 self._usage.add(request)
+                self._note(request, MAX_ASLEEP)
             if not requests:
                 break
         self._version = version
@@ -340,14 +351,27 @@ class Admissions:
         """Return the requests that every limit allows, counted; and the others, each with the limit that is reached."""
         admitted, refused = [], []
         for one in wanted:
-            request = replace(one.request, accepted_at=self._now())
+            request = replace(one.request, accepted_at=self._bounded(self._now()))
             refusal = self._usage.refusal(request, milliseconds(request.accepted_at))
             if refusal is None:
                 self._usage.add(request)
+                self._note(request)
                 admitted.append((one, request))
             else:
                 refused.append((one, refusal))
         return admitted, refused
+
+    def _bounded(self, at: datetime) -> datetime:
+        """Return a time that is not far ahead of the newest one by the log's order and what has passed since: what the
+        clock says once, while it is wrong, would count for as long as it is ahead.
+        """
+        if self._last is not None:
+            last, noted, slack = self._last
+            at = min(at, last + timedelta(seconds=self._steady() - noted) + slack)
+        return at
+
+    def _note(self, request: RequestAccepted, slack: timedelta = MAX_AHEAD) -> None:
+        self._last = (request.accepted_at, self._steady(), slack)
 
     def _tell(self, wanted: Sequence[_Wanted], appended: Appended) -> None:
         """Positions are given in order, so each one's last is as far from the end as there are events after it."""
@@ -403,6 +427,7 @@ class Admissions:
             if recorded.stream_version > self._version:
                 for _, request in decoded(USAGE, [recorded]):
                     self._usage.add(request)
+                    self._note(request)
                 self._version = recorded.stream_version
 
 

@@ -10,6 +10,8 @@ from datetime import datetime
 
 from eventstore import lacks_memory
 from service.domain.errors import OUT_OF_DESCRIPTORS, Dependency, DiskFull, QuotaUsedUp, ServiceError, Unavailable
+from service.domain.jobs.waiting import LONGEST_WAIT
+from service.domain.texts.times import has_come
 from service.ports.clock import Clock
 
 LONGEST_SLEEP_SECONDS = 60.0
@@ -63,6 +65,6 @@ class Pauses:
             task.cancel()
 
     async def _sleep(self, job_id: str, until: datetime) -> None:
-        while (left := (until - self._clock.now()).total_seconds()) > 0:
-            await self._clock.sleep(min(left, LONGEST_SLEEP_SECONDS))
-        await self._resume(job_id, max(until, self._clock.now()))
+        while not has_come(until, now := self._clock.now(), LONGEST_WAIT):
+            await self._clock.sleep(min((until - now).total_seconds(), LONGEST_SLEEP_SECONDS))
+        await self._resume(job_id, now)

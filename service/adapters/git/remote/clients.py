@@ -6,8 +6,10 @@ when it talks to one.
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
@@ -28,6 +30,7 @@ from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
+from service.adapters.git.opened_folder import copy_repository
 from service.adapters.git.remote.guarded import guarded_pool
 from service.adapters.git.remote.remotes import MAX_PACK_BYTES, Remote, printable
 from service.adapters.retry_after import retry_after_seconds
@@ -55,6 +58,9 @@ UNREACHABLE = re.compile(r"(?:NewConnectionError|NameResolutionError)\(.*\[Errno
 
 HTTP_STATUS = re.compile(r"http resp (\d{3})")
 """dulwich's words for the status of an answer."""
+
+UNFINISHED = "tmp_objdir-incoming-"
+"""The beginning of a name that ``forget_killed_work`` removes."""
 
 MAX_REDIRECTS = 3
 MAX_QUOTED_CHARACTERS = 300
@@ -94,10 +100,38 @@ class OwnOrigin(Retry):
         return super().increment(method, url, response, *rest, **named)
 
 
+class CopyingClient(LocalGitClient):
+    """Reads a repository of others from a copy of it, below ``scratch`` where that is given; writes to none."""
+
+    def __init__(self, remote: Remote, scratch: Path | None) -> None:
+        super().__init__()
+        self._remote, self._scratch = remote, scratch
+
+    def get_refs(self, path: str | bytes, *rest: Any, **named: Any) -> Any:  # noqa: ARG002 - dulwich's
+        with self._copied(objects=False) as copy:
+            return super().get_refs(copy, *rest, **named)
+
+    def fetch_pack(self, path: str | bytes, *rest: Any, **named: Any) -> Any:  # noqa: ARG002 - dulwich's
+        with self._copied(objects=True) as copy:
+            return super().fetch_pack(copy, *rest, **named)
+
+    def send_pack(self, *_: Any, **__: Any) -> Any:
+        raise Forbidden(f"{self._remote.path} is only read.", code=RIGHTS_MISSING)
+
+    @contextmanager
+    def _copied(self, *, objects: bool) -> Iterator[str]:
+        with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=self._scratch) as folder:
+            copy = Path(folder, "copy.git")
+            copy_repository(Path(self._remote.path), self._remote.root, copy, objects=objects)
+            yield os.fspath(copy)
+
+
 @contextmanager
-def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
-    """A client and the path to give it. Turns what goes wrong into ours."""
-    client, path = _client(remote)
+def connected(remote: Remote, scratch: Path | None = None) -> Iterator[tuple[GitClient, bytes]]:
+    """A client and the path to give it. Turns what goes wrong into ours. ``scratch``: the folder of objects of a
+    repository of ours, on whose disk there is room.
+    """
+    client, path = _client(remote, scratch)
     try:
         with needs_room():
             yield client, path
@@ -107,9 +141,9 @@ def connected(remote: Remote) -> Iterator[tuple[GitClient, bytes]]:
         client.close()
 
 
-def _client(remote: Remote) -> tuple[GitClient, bytes]:
+def _client(remote: Remote, scratch: Path | None) -> tuple[GitClient, bytes]:
     if not remote.url:
-        return LocalGitClient(), os.fsencode(remote.path)
+        return CopyingClient(remote, scratch) if remote.root else LocalGitClient(), os.fsencode(remote.path)
     pool: Any
     if remote.guarded:
         pool = guarded_pool(timeout=SOCKET_SECONDS, headers={"User-agent": default_user_agent_string()})
@@ -141,7 +175,9 @@ def _protocol_failure(remote: Remote, error: Exception) -> ServiceError:
     return _no_git_server(remote, text)
 
 
-def _no_git_server(remote: Remote, text: str) -> Unavailable:
+def _no_git_server(remote: Remote, text: str) -> ServiceError:
+    if not remote.url:  # the text may quote a file
+        return Invalid(f"The repository at {remote.path} is damaged, or of an unknown kind.", code="bad_repository")
     said = printable(text)[:MAX_QUOTED_CHARACTERS]
     return Unavailable(f"{_where(remote)} did not answer as a git server does: {said}", code=CODE_HOST_UNAVAILABLE)
 
@@ -154,8 +190,8 @@ _FAILURES: tuple[tuple[tuple[type[Exception], ...], Callable[[Remote, Any], Serv
     ),
     (
         (UnsupportedVersion, UnsupportedExtension),
-        lambda remote, error: Invalid(
-            f"The repository at {_where(remote)} cannot be read here: {error}.", code="bad_repository"
+        lambda remote, _: Invalid(
+            f"The repository at {_where(remote)} is of a kind that cannot be read here.", code="bad_repository"
         ),
     ),
     (

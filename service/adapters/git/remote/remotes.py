@@ -29,6 +29,10 @@ class Remote(Struct, frozen=True):
     """Only connections to public addresses are allowed."""
     is_plain: bool = False
     """Its files are a stranger's: what looks like git's own is not used as a repository."""
+    root: str = ""
+    """The folder of this machine that an operator allows and that ``path`` is below: it is read as ``opened_folder``
+    says. Empty for what the operator named at the terminal, where git's own files may be elsewhere.
+    """
 
     def __repr__(self) -> str:
         return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion
@@ -63,10 +67,6 @@ TOKEN_USERS = {"gitlab": "oauth2", "bitbucket": "x-token-auth"}
 
 def with_token(remote: Remote, host: CodeHostKind | HostKind | None, token: str) -> Remote:
     return replace(remote, username=TOKEN_USERS.get(host or "", "x-access-token"), token=token)
-
-
-def is_shallow(path: Path) -> bool:
-    return any((path / where).is_file() for where in ("shallow", ".git/shallow"))
 
 
 def printable(text: str) -> str:

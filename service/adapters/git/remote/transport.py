@@ -39,11 +39,11 @@ MAX_LINES_TOLD = 50
 """Limit for the lines of a server's messages to people during a push."""
 
 
-def connected(remote: Remote) -> "AbstractContextManager[tuple[GitClient, bytes]]":
+def connected(remote: Remote, scratch: Path | None = None) -> "AbstractContextManager[tuple[GitClient, bytes]]":
     """A client and the path to give it."""
     from service.adapters.git.remote.clients import connected  # late: see there
 
-    return connected(remote)
+    return connected(remote, scratch)
 
 
 def heads(remote: Remote, *prefixes: str) -> dict[str, str]:
@@ -76,9 +76,11 @@ def default_branch(remote: Remote) -> str:
     return branches[0]
 
 
-def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | None) -> dict[str, str]:
+def fetch(
+    clone: Path, remote: Remote, branches: Sequence[str], depth: int | None, *, durable: bool = False
+) -> dict[str, str]:
     """Bring what the clone lacks of the branches and return those that exist, with their commits.
-    ``refs/remotes/origin`` follows.
+    ``refs/remotes/origin`` follows. ``durable``: it is no clone, but a hosted repository.
     """
     found: dict[str, str] = {}
 
@@ -89,7 +91,7 @@ def fetch(clone: Path, remote: Remote, branches: Sequence[str], depth: int | Non
                 found[branch] = commit.decode()
         return [ObjectID(name) for name in {name.encode() for name in found.values()} if not repository_has(name)]
 
-    with opened(clone) as repository:
+    with opened(clone, durable=durable) as repository:
 
         def repository_has(name: bytes) -> bool:
             return ObjectID(name) in repository.object_store
@@ -161,7 +163,7 @@ def receive(
                 raise PackInputTooLarge
             return pack.write(data)
 
-        with connected(remote) as (client, path):
+        with connected(remote, Path(store.path)) as (client, path):
             if remote.path and not determine(_present(client.get_refs(path).refs)):
                 return  # dulwich would look at every object first
             result = client.fetch_pack(

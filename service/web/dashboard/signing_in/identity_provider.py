@@ -20,7 +20,7 @@ from service.web.dashboard.signing_in.passkeys import MAX_ID_CHARACTERS, origin_
 from service.web.dashboard.signing_in.sign_in import accounts_to_choose, begin_session, noting_failure, sign_in_page
 from service.web.http.access.cookies import cookies_of, drop_cookie, set_cookie
 from service.web.http.access.hosts import NAMES, require_sign_in_by
-from service.web.http.access.people import PEOPLE_DIRECTORY, metadata, safe_next, signed_in
+from service.web.http.access.people import PEOPLE_DIRECTORY, known_person, metadata, safe_next, signed_in
 from service.web.http.app_keys import ADMITS, IDENTITY_PROVIDER, STORE, VIEWS
 from service.web.http.forms import read_form
 from service.web.http.problems import ACTOR
@@ -98,9 +98,13 @@ async def _person(request: web.Request, kept: Kept) -> str:
     attempt = Attempt(kept.state, kept.nonce, kept.verifier)
     account = await provider.account(query.get("code", ""), attempt, redirect_url(request), query.get("iss"))
     account = replace(account, wanted=kept.wanted)
+    present = known_person(request)
     request[ACTOR] = "oidc"
     people, admits = request.app[PEOPLE_DIRECTORY], request.app[ADMITS]
-    return await person_of_account(request.app[STORE], request.app[VIEWS], people, account, admits, metadata(request))
+    return await person_of_account(
+        request.app[STORE], request.app[VIEWS], people, account, admits, metadata(request),
+        present=present.person_id if present is not None else "",
+    )  # fmt: skip
 
 
 @routes.post("/account/provider/remove")

@@ -36,7 +36,7 @@ from service.web.http.access.people import (
     set_session,
     signed_in,
 )
-from service.web.http.app_keys import IDENTITY_PROVIDER, VIEWS
+from service.web.http.app_keys import ADMITS, IDENTITY_PROVIDER, VIEWS
 from service.web.http.connections.client_address import client_address
 from service.web.http.forms import SMALL_FORM_BYTES, read_form
 from service.web.http.problems import ACTOR, REQUEST_ID, status_of
@@ -81,7 +81,10 @@ async def _sign_in_by_proxy(
     try:
         require_sign_in_by(request)
         with noting_failure(request, "proxy"):
-            person_id = request.app[PEOPLE_DIRECTORY].account_of(named, account)
+            people, present = request.app[PEOPLE_DIRECTORY], known_person(request)
+            proven = (*people.proven_by_proxy(named), present.person_id if present is not None else "")
+            vouched = request.app[ADMITS].organization_of(named)
+            person_id = people.account_of(named, account, vouched_for_by=vouched, proven=proven)
             return await begin_session(request, person_id, "proxy", next_path=next_path)
     except Forbidden as error:
         accounts = await accounts_to_choose(request, error, "sign-in")

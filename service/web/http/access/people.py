@@ -13,8 +13,8 @@ from eventstore import Metadata
 from service.domain.access.callers import address_of, is_within
 from service.domain.access.members import Role, is_at_least
 from service.domain.access.names import HTTPS_REQUIRED
-from service.domain.access.people import SESSION_LIFETIME
-from service.domain.errors import Forbidden, NotFound
+from service.domain.access.people import SESSION_LIFETIME, checked_email
+from service.domain.errors import Forbidden, Invalid, NotFound
 from service.ports.shared.sessions import StoredSession
 from service.queries.access.people import KnownPerson, PeopleDirectory
 from service.queries.organizations import get_organization
@@ -45,6 +45,8 @@ FAILED_SIGN_INS: web.AppKey[FailedSignIns] = web.AppKey("FAILED_SIGN_INS")
 PEOPLE_DIRECTORY: web.AppKey[PeopleDirectory] = web.AppKey("PEOPLE_DIRECTORY")
 LINK_BASE: web.AppKey[Callable[[], str | None]] = web.AppKey("LINK_BASE")
 """The address that sign-in links begin with; None where no one could sign in by any."""
+NO_ADDRESS = "The address that the proxy names"
+"""Stands for what a proxy names and is none: it is nobody's, and what was sent is not shown."""
 USER_HEADER: web.AppKey[str] = web.AppKey("USER_HEADER")
 """The header in which trusted proxies name the person; empty: in none."""
 
@@ -202,7 +204,12 @@ def proxied_user(request: web.Request) -> str:
     if address is None or not is_within(address, request.app[PROXIES].trusted):
         return ""
     values = request.headers.getall(header)
-    return values[0].strip().lower() if len(values) == 1 else ""
+    if len(values) != 1 or not values[0].strip():
+        return ""
+    try:
+        return checked_email(values[0])
+    except Invalid:
+        return NO_ADDRESS
 
 
 def device_of(request: web.Request) -> Device:

@@ -1,0 +1,6 @@
+"""The prompts of the assistant's model; ``service/ports/prompts.py`` says how they are written."""
+
+from service.ports.prompts import Prompts
+
+PROMPTS = Prompts(__name__)
+prompt = PROMPTS.text

@@ -1,0 +1,5 @@
+"""The instructions for jobs that close gaps; ``service/ports/prompts.py`` says how they are written."""
+
+from service.ports.prompts import Prompts
+
+PROMPTS = Prompts(__name__)

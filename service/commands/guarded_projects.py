@@ -11,7 +11,7 @@ They have no access to this machine, so what they name is bounded where the oper
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ from eventstore import EventStore, EventStoreError, Metadata, OutcomeUnknown, Se
 from service.commands.allowed_folders import allowed_folders
 from service.commands.projects import CheckedProject, CodeHosts, change_project, create_project
 from service.commands.sites import request_index
+from service.domain.access.usage import Api
 from service.domain.errors import Conflict, Forbidden, Invalid
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject, project_not_found
@@ -50,6 +51,10 @@ one that wait.
 
 def _shares() -> Shares:
     return Shares(SLOTS, (SLOTS_EACH,), waiting=WAITING_EACH, seconds=WAIT_SECONDS, on_refused=lambda: None)
+
+
+async def _accept(_api: Api, _organization_id: str, _metadata: Metadata) -> None:
+    """Nothing is limited."""
 
 
 class NamedContext(Struct, frozen=True):
@@ -121,6 +126,8 @@ class GuardedProjects:
     folders: Sequence[str]
     allow_private: bool
     shares: Shares = field(default_factory=_shares)
+    accept: Callable[[Api, str, Metadata], Awaitable[None]] = _accept
+    """Counts what an organization is about to create; raises RateLimited."""
 
     async def allowed(self) -> Sequence[str]:
         """Return the folders that projects may be made of, with what is below them."""
@@ -138,7 +145,7 @@ class GuardedProjects:
         """Create a project of an organization that exists. ``may_be_private``: an operator says that its server may
         have a private address. Raises as ``create_project``, Forbidden and Unavailable.
         """
-        async with self.shares.slot(organization_id):
+        async with self._slot(organization_id, metadata):
             repository, is_url = (upload.repository, False) if upload is not None else await self._checked(new)
             if not may_be_private:
                 self._require_encrypted(new.token, repository, new.api_url)
@@ -152,8 +159,15 @@ class GuardedProjects:
             name = SAMPLE if number == 1 else f"{SAMPLE} {number}"
             if await project_of_domain(self.views, domain_from(name)) is None:
                 break
-        async with self.shares.slot(organization_id):
+        async with self._slot(organization_id, metadata):
             return await self._create(organization_id, NewProject(name), folder, metadata, guarded=False)
+
+    @asynccontextmanager
+    async def _slot(self, organization_id: str, metadata: Metadata) -> AsyncIterator[None]:
+        """Wait for a place to create a project, and count that."""
+        async with self.shares.slot(organization_id):
+            await self.accept("projects", organization_id, metadata)
+            yield
 
     async def _create(
         self, organization_id: str, new: NewProject, repository: str, metadata: Metadata, *, guarded: bool

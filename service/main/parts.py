@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+from eventstore import Metadata
 from service import __version__
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.adapters.hosted.soundness import find_damages_aside
@@ -131,12 +132,12 @@ class Parts:
         self.indexer = Indexer(runtime.store, runtime.views, docs, runtime.index, runtime.data, counted)
         self.indexing = Progress(self.indexer.progress, None if shared_indexing is None else shared_indexing.progress)
         refused = partial(self.metrics.count_bound, "uploads")
-        self.uploads = Uploads(runtime.data, refused)
+        self.uploads = Uploads(runtime.data, refused, lambda owner: self.admission.accept("uploads", owner, Metadata()))
         self.site_reports = SiteReports(runtime.index.path_of, partial(self.metrics.count_bound, "site_reports"))
         network = settings.network
         self.projects = GuardedProjects(
             runtime.store, runtime.views, docs, reviewed, runtime.secrets, runtime.data,
-            network.folders, network.allow_private,
+            network.folders, network.allow_private, accept=self.admission.accept,
         )  # fmt: skip
         self.hosted_folder = (
             HostedFolder(runtime.hosted_place, instances)

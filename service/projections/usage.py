@@ -81,6 +81,7 @@ class UsageDaysView:
         counts: Counter[tuple[str, str, str, str, str]] = Counter(
             (one.organization_id, f"{one.accepted_at.astimezone(UTC):%Y-%m-%d}", one.api, one.project_id, one.key_id)
             for _, one in decoded(USAGE, events)
+            if one.api in ("assistant", "agent")
         )
         db.executemany(
             "INSERT INTO usage_days VALUES (?, ?, ?, ?, ?, ?)"

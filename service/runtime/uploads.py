@@ -10,7 +10,7 @@ importing. A slot that was held from the first byte would let a few slow senders
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -44,8 +44,19 @@ class Upload(Struct, frozen=True):
     unpacked: Unpacked
 
 
+async def _accept(_owner: str) -> None:
+    """Nothing is limited."""
+
+
 class Uploads:
-    def __init__(self, data: Path, on_refused: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        on_refused: Callable[[], None] = lambda: None,
+        accept: Callable[[str], Awaitable[None]] = _accept,
+    ) -> None:
+        """``accept`` counts an upload of an owner, and raises RateLimited."""
+        self._accept = accept
         self._parent = _parent(data)
         each = (SLOTS_EACH,)
         self._arriving = Shares(ARRIVING, each, waiting=WAITING_EACH, seconds=WAIT_SECONDS, on_refused=on_refused)
@@ -57,6 +68,7 @@ class Uploads:
 
         Raises BodyTooLarge, BodyTooSlow, DiskFull, Unavailable, and what ``unpack_zip`` raises.
         """
+        await self._accept(owner)
         async with self._arriving.slot(owner):
             with needs_room():
                 self._parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from service.commands.guarded_projects import (
 )
 from service.commands.organizations import create_organization
 from service.commands.projects import create_project
-from service.domain.errors import BodyTooLarge, Conflict, Forbidden, Invalid, Unavailable
+from service.domain.errors import BodyTooLarge, Conflict, Forbidden, Invalid, RateLimited, Unavailable
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.settings import ProjectSettings
 from service.ports.docs_source import NewCommit
@@ -448,3 +448,24 @@ async def test_failed_project_of_an_upload_can_be_tried_again(real, organization
             with pytest.raises(Invalid):
                 await real.create(organization, NewProject("Kite", domain="Not a domain"), METADATA, upload=upload)
     assert list((tmp_path / "data" / "uploads").iterdir()) == []
+
+
+async def test_projects_and_uploads_are_counted_before_they_are_made(projects, organization, docs, tmp_path):
+    asked = []
+
+    async def accept(*counted):
+        asked.append(counted[:2])
+        if len(asked) > 1:
+            raise RateLimited("too many")
+
+    async def pieces():
+        yield b""
+
+    limited = with_fields(projects, accept=accept)
+    await created(limited, organization, repository=URL)
+    with pytest.raises(RateLimited):
+        await limited.create(organization, NewProject(name="Other", repository=URL), METADATA)
+    with pytest.raises(RateLimited):
+        async with Uploads(tmp_path, accept=lambda owner: accept("uploads", owner)).received("org", "x.zip", pieces()):
+            pass
+    assert asked == [("projects", organization), ("projects", organization), ("uploads", "org")]

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eventstore import Metadata, NewEvent, OutcomeUnknown, SQLiteEventStore, Views, WrongExpectedVersion
 from service.adapters.postgres.tables import Tables
@@ -487,3 +488,33 @@ def test_a_process_that_is_killed_loses_and_repeats_no_count(tmp_path):
     out, _ = last.communicate(timeout=600)
     assert json.loads(out)["refused"] > 0
     assert accepted_in_log(data) == 150
+
+
+async def test_jobs_of_an_organization_are_limited_whatever_their_projects(tmp_path):
+    limits = Limits(project=1, organization_jobs=5)
+    async with opened(tmp_path, limits) as (_, admissions):
+        told = [
+            await ask(admissions, replace(REQUEST, api="agent", project_id=f"project {number}")) for number in range(60)
+        ]
+        assert told == [True] * 5 + [False] * 55
+        assert await ask(admissions, replace(REQUEST, api="agent", organization_id="another"))
+
+
+@pytest.mark.parametrize("api", ["projects", "uploads", "keys"])
+async def test_tries_to_create_something_are_limited_by_organization(tmp_path, api):
+    limits = Limits(organization_projects=3, organization_uploads=3, organization_keys=3)
+    async with opened(tmp_path, limits) as (store, admissions):
+        outcomes = await asyncio.gather(
+            *(admissions.accept(api, "org", Metadata()) for _ in range(10)), return_exceptions=True
+        )
+        assert [type(one) for one in outcomes if one is not None] == [OverLimit] * 7
+        await admissions.accept(api, "another", Metadata())
+        again = await admissions_of(tmp_path, limits, store)
+        assert again.standing(replace(REQUEST, api=api)).remaining == 0
+        await without_limits(store).accept(api, "org", Metadata())
+        assert await store.stream_version(STREAM) == 4
+
+
+def without_limits(store):
+    off = Limits(organization_projects=0, organization_uploads=0, organization_keys=0)
+    return Admissions(store, off, b"", now)

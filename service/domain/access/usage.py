@@ -20,10 +20,12 @@ from msgspec import Struct
 
 from service.domain.events import Event
 
-Api = Literal["assistant", "agent"]
+Api = Literal["assistant", "agent", "projects", "uploads", "keys"]
+"""What was asked for: the first two by questions and jobs; the others when one is created, by an organization."""
 Scope = Literal[
     "assistant-key", "organization", "address", "project", "reader", "reader-day", "key-searches", "address-searches",
     "address-tokens", "public-site", "public-address", "public-searches",
+    "organization-jobs", "organization-projects", "organization-uploads", "organization-keys",
 ]  # fmt: skip
 
 SCOPES: dict[Api, tuple[Scope, ...]] = {
@@ -36,7 +38,10 @@ SCOPES: dict[Api, tuple[Scope, ...]] = {
         "public-site",
         "public-address",
     ),
-    "agent": ("project",),
+    "agent": ("project", "organization-jobs"),
+    "projects": ("organization-projects",),
+    "uploads": ("organization-uploads",),
+    "keys": ("organization-keys",),
 }
 WINDOW_SECONDS: dict[Scope, int] = {
     "assistant-key": 30 * 24 * 3600,
@@ -51,6 +56,10 @@ WINDOW_SECONDS: dict[Scope, int] = {
     "public-site": 24 * 3600,
     "public-address": 3600,
     "public-searches": 60,
+    "organization-jobs": 24 * 3600,
+    "organization-projects": 24 * 3600,
+    "organization-uploads": 24 * 3600,
+    "organization-keys": 24 * 3600,
 }
 LONGEST_WINDOW_SECONDS = max(WINDOW_SECONDS.values())
 LONGEST_BESIDE_KEYS_SECONDS = max(seconds for scope, seconds in WINDOW_SECONDS.items() if scope != "assistant-key")
@@ -124,6 +133,10 @@ class Limits(Struct, frozen=True):
     public_searches: int = 600
     proof_hour: int = 60
     """No window: questions or reader tokens of a site in an hour, beyond which its usual rate is looked at."""
+    organization_jobs: int = 1_000
+    organization_projects: int = 100
+    organization_uploads: int = 300
+    organization_keys: int = 200
 
     def of(self, scope: Scope) -> int:
         match scope:
@@ -151,6 +164,14 @@ class Limits(Struct, frozen=True):
                 return self.public_address
             case "public-searches":
                 return self.public_searches
+            case "organization-jobs":
+                return self.organization_jobs
+            case "organization-projects":
+                return self.organization_projects
+            case "organization-uploads":
+                return self.organization_uploads
+            case "organization-keys":
+                return self.organization_keys
             case _:
                 assert_never(scope)
 
@@ -304,7 +325,13 @@ def _callers(request: RequestAccepted) -> Iterator[tuple[Scope, str]]:
         match scope:
             case "assistant-key" if request.key_id:
                 yield scope, request.key_id
-            case "organization":
+            case (
+                "organization"
+                | "organization-jobs"
+                | "organization-projects"
+                | "organization-uploads"
+                | "organization-keys"
+            ):
                 yield scope, request.organization_id
             case "address":
                 yield scope, request.address

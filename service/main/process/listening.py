@@ -120,6 +120,10 @@ def admission_settings(settings: Settings) -> AdmissionSettings:
             limits.public_address_hour,
             limits.public_searches_minute,
             limits.proof_hour,
+            limits.organization_jobs_day,
+            limits.organization_projects_day,
+            limits.organization_uploads_day,
+            limits.organization_keys_day,
         ),
         proxies=Proxies.of(server.trusted_proxies, server.proxy_header),
         connections=ConnectionLimits(

@@ -234,6 +234,12 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Questions to a public site without a key, from one address."""
     public_searches_minute: Annotated[int, Meta(ge=0)] = 600
     """Searches of a public site without a key, and reads of its pages."""
+    organization_jobs_day: Annotated[int, Meta(ge=0)] = 1_000
+    """Jobs that an organization creates or follows up, in all its projects."""
+    organization_projects_day: Annotated[int, Meta(ge=0)] = 100
+    """Projects that are created in a browser or by the API; a try counts, too. So it is with the next two."""
+    organization_uploads_day: Annotated[int, Meta(ge=0)] = 300
+    organization_keys_day: Annotated[int, Meta(ge=0)] = 200
     public_cost_usd_day: Annotated[float, Meta(ge=0)] = 0.0
     """For replies of a public site that were asked for without a key, in a day of UTC. 0: none, so that such replies
     are the builtin model's unless the model costs nothing, or ``assistant.max_cost_usd_day`` bounds it.

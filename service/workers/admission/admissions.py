@@ -43,6 +43,7 @@ from service.domain.access.usage import (
     LONGEST_WINDOW_SECONDS,
     STREAM_ID,
     WINDOW_SECONDS,
+    Api,
     Brief,
     Counted,
     Limits,
@@ -81,6 +82,10 @@ SENTENCES: dict[Scope, str] = {
     "address-tokens": "You have fetched too many reader tokens in the last minute",
     "public-site": "This site has had all its questions of the day",
     "public-address": "You have asked too many questions in the last hour",
+    "organization-jobs": "Your organization has had all its jobs of the day",
+    "organization-projects": "Your organization has created all its projects of the day",
+    "organization-uploads": "Your organization has had all its uploads of the day",
+    "organization-keys": "Your organization has created all its keys of the day",
     "public-searches": "There were too many searches of this site in the last minute",
 }
 
@@ -201,6 +206,15 @@ class Admissions:
         """
         if not self._usage.is_limited(request):
             return await self._store.append_all(writes)
+        return await self._admitted(request, metadata, writes)
+
+    async def accept(self, api: Api, organization_id: str, metadata: Metadata) -> None:
+        """Count a try to create something, whatever comes of it: each costs work. Raises as ``append``."""
+        request = RequestAccepted(api, self._now(), organization_id, project_id="", key_id="", address="")
+        if self._usage.is_limited(request):
+            await self._admitted(request, metadata, ())
+
+    async def _admitted(self, request: RequestAccepted, metadata: Metadata, writes: Sequence[Append]) -> Appended:
         if self._is_closed:
             raise StoreClosed("no request is admitted any more")
         wanted = _Wanted(request, metadata, writes)
@@ -377,8 +391,7 @@ class Admissions:
         """Positions are given in order, so each one's last is as far from the end as there are events after it."""
         position = appended.position
         for one in reversed(wanted):
-            last = one.writes[-1]
-            version = last.expected_version + len(last.events)
+            version = one.writes[-1].expected_version + len(one.writes[-1].events) if one.writes else 0
             if not one.outcome.done():
                 one.outcome.set_result(Appended(position, version))
             position -= sum(len(write.events) for write in one.writes)

@@ -19,6 +19,7 @@ from service.views.fields import described
 from service.web.api.description.operations import ID_CURSOR, Answer, Routes, limit_parameter
 from service.web.http.access.access import admin_key
 from service.web.http.app_keys import STORE, VIEWS
+from service.web.http.connections.limits import ADMISSIONS
 from service.web.http.problems import json_response, metadata_of, read_body
 from service.web.http.query_params import id_cursor, whole_param
 from service.web.http.schemas import NOT_BLANK
@@ -139,6 +140,7 @@ async def post_key(request: web.Request) -> web.Response:
 async def created_key(request: web.Request, new: NewKey, *, key_id: str = "") -> CreatedKeyView:
     """Create a key, and return it with its secret part. Raise Invalid, and Conflict when the id is used."""
     store, views = request.app[STORE], request.app[VIEWS]
+    await request.app[ADMISSIONS].accept("keys", new.organization_id, metadata_of(request))
     try:
         created = await create_key(store, views, new, metadata_of(request), key_id=key_id)
     except NotFound as error:  # a name in the body, not in the address

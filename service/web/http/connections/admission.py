@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eventstore import EventStore, Metadata, Views
 from service.domain.access.reader_tokens import signing_secret
-from service.domain.access.usage import Limits, RequestAccepted
+from service.domain.access.usage import Api, Limits, RequestAccepted
 from service.ports.bounds import CountBound
 from service.queries.access.keys import KeyDirectory
 from service.queries.projects import ProjectDirectory
@@ -87,6 +87,10 @@ class Admission:
         """Return the store for a follow-up that came by no request: its first append counts, or raises OverLimit."""
         counted = RequestAccepted("agent", now(), organization_id, project_id, key_id="", address="")
         return MeteredStore(self._store, self._admissions, counted, metadata)
+
+    async def accept(self, api: Api, organization_id: str, metadata: Metadata) -> None:
+        """Count what an organization is about to create. Raises OverLimit."""
+        await self._admissions.accept(api, organization_id, metadata)
 
     def change(self, settings: AdmissionSettings) -> None:
         """Other limits and proxies from now on; what else differs takes a restart."""

@@ -165,7 +165,7 @@ class _Probing:
 
     def _note_calls(self, reply: _Reply | ServiceError) -> None:
         if isinstance(reply, ServiceError):
-            self._note("tool_call", "fails", f"It takes no tools: {reply} {_NO_TOOLS}", _PARSER)
+            self._note("tool_call", "fails", f"It takes no tools: {reply}. {_NO_TOOLS}", _PARSER)
         elif any(_fits(call) for call in reply.end.tool_calls):
             self._note("tool_call", "works", "It calls tools.")
         elif _NAME in reply.text:

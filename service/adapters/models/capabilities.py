@@ -39,7 +39,8 @@ from service.ports.model import (
 _LOOKED_AT = 4_000
 _NOT = (
     r"(?:not (?:be )?(?:support|allow|permit|accept)|unsupported|unrecogni[sz]ed|unknown|unexpected"
-    r"|extra (?:input|field)|invalid|does(?:n't| not) (?:support|accept)|not available|deprecated|forbidden)"
+    r"|extra (?:input|field)|invalid|does(?:n't| not) (?:support|accept)|not available|unavailable|deprecated"
+    r"|forbidden)"
 )
 _WORDS: tuple[tuple[Capability, str], ...] = (
     ("calls_without_memory", r"reasoning_content[^.]{0,80}(?:must|missing|required|passed back)"),

@@ -333,7 +333,7 @@ def drilled(settings: Settings) -> Settings:
         settings,
         models={},
         agent=replace(settings.agent, model="builtin", mention=""),
-        assistant=replace(settings.assistant, model="builtin"),
+        assistant=replace(settings.assistant, model="builtin", planner=""),
         search=replace(settings.search, embedding_model=""),
         audit=replace(settings.audit, checkpoint_minutes=0),
         index=replace(settings.index, poll_minutes=0),

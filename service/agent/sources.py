@@ -11,6 +11,8 @@ from msgspec import Struct
 from service.domain.jobs.decider import JobRequested, MessageAdded, ToolReturned, Work
 from service.domain.tool_values import Diffed, Found, Lines, Listed
 
+_NUMBER = re.compile(r"\A\s*\d{1,9}(?::|\t|-) ?")
+"""The number before a line that a search has found."""
 _HUNK = re.compile(r"@@ -\d{1,9},(\d{1,9}) \+(\d{1,9}),(\d{1,9}) @@")
 
 
@@ -22,6 +24,36 @@ class Passage(Struct, frozen=True):
     commit: str
     first_line: int
     lines: tuple[str, ...]
+
+
+class Private(Struct, frozen=True):
+    """Lines of context repositories that are not public, and what may be repeated: people's words, and what was read
+    elsewhere.
+    """
+
+    passages: tuple[Passage, ...] = ()
+    public: tuple[str, ...] = ()
+
+
+def private(request: JobRequested, work: Work) -> Private:
+    """Return what the job has read of context repositories that are not public, apart from what else it has read."""
+    closed = tuple(f"@{one.name}/" for one in work.contexts or () if not one.public)
+    found = [passage for passage in passages(work) if passage.path.startswith(closed)]
+    public = [message.content for message in request.messages]
+    for step in (*work.transcript, *work.waiting):
+        if isinstance(step, MessageAdded):
+            public.append(step.text)
+        elif isinstance(step, ToolReturned) and _shows_files(step):
+            if not any(name in step.result or _path_of(step).startswith(name) for name in closed):
+                public.append(step.result)
+            elif not isinstance(step.value, Lines | Diffed):
+                lines = [_NUMBER.sub("", line) for line in step.result.split("\n")]
+                found.append(Passage(_path_of(step) or closed[0], "", 1, tuple(lines)))
+    return Private(tuple(found), tuple(public))
+
+
+def _path_of(step: ToolReturned) -> str:
+    return step.value.path if isinstance(step.value, Lines) else ""
 
 
 def texts(request: JobRequested, work: Work) -> list[str]:

@@ -96,7 +96,7 @@ async def test_job_reports_broken_links_of_its_pages():
     write = call("write", path="new.md", text="# New\n\n[gone](https://docs.acme.dev/gone)\n")
     finish = call("finish", title="Add a page", summary="It was missing.")
     model = FakeModel([calls(write, call("check_external")), calls(finish), calls(finish)])
-    journal = Journal("Add a page, and check its links")
+    journal = Journal("Add a page about https://docs.acme.dev/gone, and check its links")
     context = replace(
         context_of(journal, FakeDocsSource({"a.md": "# A\n"}), model), link_checker=FakeLinkChecker(**ANSWERS)
     )

@@ -14,6 +14,7 @@ from service.agent.checks import (
     images,
     markup,
     navigation,
+    quoted,
     unlisted,
     unreachable,
     unsourced,
@@ -40,6 +41,7 @@ from service.agent.checks.rules import (
     TOO_LARGE,
 )
 from service.agent.guards import configurations
+from service.agent.sources import Private
 from service.agent.workspace import Workspace
 from service.domain.errors import Invalid
 from service.domain.jobs.decider import Problem
@@ -47,6 +49,8 @@ from service.markup.front_matter import block_of
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
+NOTHING_PRIVATE = Private()
+NOTHING_SAID: Mapping[str, str] = {}
 MAX_PROBLEMS = 200
 MAX_CHANGED_FILES = 150
 MAX_CHANGED_LINES = 10_000
@@ -59,16 +63,23 @@ _ORDER = {rule.code: number for number, rule in enumerate(RULES)}
 
 
 async def check(
-    workspace: Workspace, links: Links, texts: Sequence[str] | None = None, asked: Sequence[str] = ()
+    workspace: Workspace,
+    links: Links,
+    texts: Sequence[str] | None = None,
+    asked: Sequence[str] = (),
+    *,
+    private: Private = NOTHING_PRIVATE,
+    said: Mapping[str, str] = NOTHING_SAID,
 ) -> tuple[Problem, ...]:
     """Return the problems that the changes cause, at most ``MAX_PROBLEMS``, those of the most serious gates first.
 
     ``texts``: what was said and read in the job; without them it is not checked where names come from.
-    ``asked``: what people said alone, who may ask for what is a problem otherwise.
+    ``asked``: what people said alone, who may ask for what is a problem otherwise. ``private``: what was read of
+    repositories that are not public; it must not stand in the changes, nor in what is ``said`` of them.
     """
     effective = await workspace.effective_changes()
     if not effective:
-        return ()
+        return tuple(await asyncio.to_thread(quoted.check, (), said, private))
     before = {path: await workspace.base_text(path) for path in effective}
     came_from = {to: path for path, to in (await links.moved()).items()}
     changed = [
@@ -79,6 +90,7 @@ async def check(
     ]
     found = await _paths(workspace, effective)
     found += await asyncio.to_thread(check_files, changed)
+    found += await asyncio.to_thread(quoted.check, changed, said, private)
     found += await _code_navigation(workspace, effective)
     named = {(problem.path, problem.line) for problem in found}
     for link in await links.broken_by_changes():

@@ -21,6 +21,11 @@ class Rule(Struct, frozen=True):
 
 
 SECRET = Rule("secrets", "secret", "error", "A text looks like a key or a password. The job fails if it stays.")
+PRIVATE_TEXT = Rule(
+    "sources", "private_text", "error",
+    "A line of a context repository that is not public stands in a page, the title or the description word for word:"
+    " over 60 characters, or three lines in a row.",
+)  # fmt: skip
 PATH_REFUSED = Rule("paths", "path_refused", "error", "Git cannot commit a file of this name.")
 CONFLICT_MARKER = Rule("conflicts", "conflict_marker", "error", "A page has the marker of a merge conflict.")
 NEW_CODE = Rule(
@@ -68,9 +73,9 @@ SHRUNK = Rule("size", "shrunk", "warning", "A long file has lost most of its lin
 TOO_LARGE = Rule("size", "too_large", "warning", "More files or lines are changed than people can review.")
 
 RULES = (
-    SECRET, PATH_REFUSED, CONFLICT_MARKER, NEW_CODE, ADDRESS_TAKEN, FRONT_MATTER_INVALID, FRONT_MATTER_REMOVED,
-    CODE_FENCE_UNCLOSED, TAG_UNBALANCED, IMPORT_REMOVED, NAVIGATION_INVALID, NAVIGATION_PAGE_MISSING, LINK_BROKEN,
-    ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNREACHABLE, PAGE_UNLISTED, NAME_LEFT, REFERENCE_UNKNOWN, EXTERNAL_LINK_BROKEN,
-    UNSOURCED, SHRUNK, TOO_LARGE,
+    SECRET, PRIVATE_TEXT, PATH_REFUSED, CONFLICT_MARKER, NEW_CODE, ADDRESS_TAKEN, FRONT_MATTER_INVALID,
+    FRONT_MATTER_REMOVED, CODE_FENCE_UNCLOSED, TAG_UNBALANCED, IMPORT_REMOVED, NAVIGATION_INVALID,
+    NAVIGATION_PAGE_MISSING, LINK_BROKEN, ANCHOR_BROKEN, IMAGE_MISSING, PAGE_UNREACHABLE, PAGE_UNLISTED, NAME_LEFT,
+    REFERENCE_UNKNOWN, EXTERNAL_LINK_BROKEN, UNSOURCED, SHRUNK, TOO_LARGE,
 )  # fmt: skip
 """The most serious first."""

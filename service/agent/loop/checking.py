@@ -59,7 +59,9 @@ async def _problems(
     """Return the problems of the round's changes, and those of earlier rounds that the pull request still has."""
     work, texts = state.work, [*sources.texts(state.request, state.work), facts]
     asked = sources.asked(state.request, work)
-    found = await gates.check(workspace, links, texts, asked) + await external.remaining(work.transcript, workspace)
+    private, said = sources.private(state.request, work), _said(work)
+    found = await gates.check(workspace, links, texts, asked, private=private, said=said)
+    found += await external.remaining(work.transcript, workspace)
     earlier = work.rounds[-1].problems if work.rounds else ()
     if not earlier or workspace.merged is not None:  # the changes of a merge are those of the whole pull request
         return found
@@ -69,9 +71,20 @@ async def _problems(
         remaining = earlier
     else:
         known = {(problem.rule, problem.path) for problem in earlier}
-        seen = await gates.check(every, Links(every), texts, asked)
+        seen = await gates.check(every, Links(every), texts, asked, private=private, said=said)
         remaining = tuple(problem for problem in seen if (problem.rule, problem.path) in known)
     return found + tuple(problem for problem in remaining if problem not in found)
+
+
+def _said(work: Work) -> dict[str, str]:
+    """Return the texts for the pull request, by what they are."""
+    finish = work.finish
+    if finish is None:
+        return {}
+    return {
+        "title": f"{finish.title}\n{finish.whole_title}",
+        "description": f"{finish.summary}\n{finish.whole_summary}",
+    }
 
 
 def _reported_before(done: Work, problems: tuple[Problem, ...]) -> bool:

@@ -93,7 +93,8 @@ async def _outcome(call: ToolCall, state: Running, toolbox: Toolbox, repository:
     if len(answered) >= MAX_CALLS_OF_A_REPLY:
         return Outcome(f"A reply may call at most {MAX_CALLS_OF_A_REPLY} tools; call this one again.", is_error=True)
     asked = sources.asked(state.request, state.work)
-    outcome = await toolbox.run(call, [*sources.texts(state.request, state.work), repository], asked)
+    private = sources.private(state.request, state.work)
+    outcome = await toolbox.run(call, [*sources.texts(state.request, state.work), repository], asked, private)
     if outcome.finished is not None and any(result.is_error for result in answered):
         return Outcome("Not finished: an earlier call of the same reply failed. See to that first.", is_error=True)
     return outcome

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from service.agent.checks.links.links import Links
 from service.agent.checks.markup import external_links
 from service.agent.checks.rules import EXTERNAL_LINK_BROKEN
 from service.agent.guards.refused import Refused
+from service.agent.sources import Private
 from service.agent.tools.arguments import CheckExternal
 from service.agent.tools.checking import shown_problems
 from service.agent.tools.results import Outcome, number_of
@@ -44,12 +45,22 @@ class _Place(Struct, frozen=True):
 
 
 async def check_external(
-    workspace: Workspace, links: Links, checker: LinkChecker | None, asked: CheckExternal
+    workspace: Workspace,
+    links: Links,
+    checker: LinkChecker | None,
+    asked: CheckExternal,
+    private: Private | None = None,
 ) -> Outcome:
+    """Ask for the addresses that stand in the base commit, the instruction or what was read, but for repositories that
+    are not public: a model could write anything else of what it has read into one. ``private``: None asks for all.
+    """
     if checker is None:
         raise Refused("External links are not checked by this installation.", "Go on without.")
     places = await _places(workspace, links, asked)
-    urls = list(places)[:MAX_ASKED]
+    made = await _made(workspace, places, private) if private is not None else set[str]()
+    urls = [url for url in places if url not in made][:MAX_ASKED]
+    if not urls and made:
+        return Outcome(_not_asked(made))
     if not urls:
         which = "in these files" if asked.all else "that your changes add"
         return Outcome(f"There are no links to other sites {which}.")
@@ -65,11 +76,37 @@ async def check_external(
         f"{number_of(len(urls), 'link')} to other sites: {len({each.url for each in broken})} broken, "
         f"{len(unsure)} without a clear answer, the others work."
     ]
-    if len(places) > len(urls):
-        lines.append(f"{len(places) - len(urls)} more were not looked at: ask by folder.")
+    if made:
+        lines.append(_not_asked(made))
+    if len(places) > len(urls) + len(made):
+        lines.append(f"{len(places) - len(urls) - len(made)} more were not looked at: ask by folder.")
     if broken:
         lines.append(shown_problems([_problem(each) for each in broken]))
     return Outcome("\n".join(lines), value=ExternalLinks(len(urls), broken))
+
+
+async def _made(workspace: Workspace, urls: Iterable[str], private: Private) -> set[str]:
+    """Return the addresses that nobody else has written."""
+    left = set(urls)
+
+    def without(texts: Iterable[str]) -> None:
+        for text in texts:
+            left.difference_update([url for url in left if url in text])
+
+    await asyncio.to_thread(without, private.public)
+    base = [path for path in workspace.readable_base_paths() if workspace.is_documentation(path)]
+    async for some in workspace.base_texts(base if left else ()):
+        await asyncio.to_thread(without, list(some.values()))
+        if not left:
+            break
+    return left
+
+
+def _not_asked(made: Collection[str]) -> str:
+    return (
+        f"{number_of(len(made), 'link')} not asked: only addresses are that stand in the documentation as it was, in"
+        " the instruction, or in a file that was read and is public."
+    )
 
 
 async def remaining(transcript: Iterable[object], workspace: Workspace) -> tuple[Problem, ...]:

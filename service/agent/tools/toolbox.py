@@ -12,6 +12,7 @@ from service.agent.checks.links.links import Links
 from service.agent.checks.pages import title_of
 from service.agent.contexts import NO_CONTEXTS, Contexts
 from service.agent.guards.refused import Refused
+from service.agent.sources import Private
 from service.agent.tools.arguments import (
     KINDS,
     Ask,
@@ -73,9 +74,15 @@ class Toolbox:
         self._contexts = contexts
         self._link_checker = link_checker
 
-    async def run(self, call: ToolCall, texts: Sequence[str] | None = None, asked: Sequence[str] = ()) -> Outcome:
+    async def run(
+        self,
+        call: ToolCall,
+        texts: Sequence[str] | None = None,
+        asked: Sequence[str] = (),
+        private: Private | None = None,
+    ) -> Outcome:
         """Run a call. ``texts``: what was said and read in the job so far, for the checks; ``asked``: what people said
-        alone.
+        alone; ``private``: what of it must not be repeated, None where that is not known.
         """
         kind = KINDS.get(call.name)
         if kind is None:
@@ -88,7 +95,7 @@ class Toolbox:
         except msgspec.DecodeError as error:
             return Outcome(f"The arguments of {call.name} are not JSON ({error}). Send one JSON object.", is_error=True)
         try:
-            return await self._run(arguments, texts, asked)
+            return await self._run(arguments, texts, asked, private)
         except Refused as refused:
             said = bounded(str(refused))
             value = Declined((0, min(len(refused.reason), len(said))), refused.docs_folder)
@@ -117,7 +124,9 @@ class Toolbox:
                 where = f"{self._workspace.docs_folder}/" if self._workspace.docs_folder else "the documentation"
                 raise Refused(f"{path} is in a context repository, which is only read.", f"Write in {where}.")
 
-    async def _run(self, arguments: ToolArguments, texts: Sequence[str] | None, asked: Sequence[str]) -> Outcome:
+    async def _run(
+        self, arguments: ToolArguments, texts: Sequence[str] | None, asked: Sequence[str], private: Private | None
+    ) -> Outcome:
         match arguments:
             case ListFiles() | Search() | Read() | Diff() | History():
                 return await self._look(arguments)
@@ -125,7 +134,7 @@ class Toolbox:
                 self._require_own(*written_paths(arguments))
                 return await change(self._workspace, arguments)
             case CheckLinks() | CheckExternal() | Check():
-                return await self._check(arguments, texts, asked)
+                return await self._check(arguments, texts, asked, private)
             case Plan() | Ask() | Finish():
                 return report(arguments)
             case _:
@@ -178,13 +187,16 @@ class Toolbox:
         title = await asyncio.to_thread(title_of, text, path, dialect)
         return replace(outcome, value=replace(outcome.value, title=title))
 
-    async def _check(self, arguments: Checking, texts: Sequence[str] | None, asked: Sequence[str]) -> Outcome:
+    async def _check(
+        self, arguments: Checking, texts: Sequence[str] | None, asked: Sequence[str], private: Private | None
+    ) -> Outcome:
         match arguments:
             case CheckLinks(folder=folder):
                 return await check_links(self._links, arguments, await self._workspace.checked_folder(folder))
             case CheckExternal():
-                return await check_external(self._workspace, self._links, self._link_checker, arguments)
+                return await check_external(self._workspace, self._links, self._link_checker, arguments, private)
             case Check():
-                return checked(await gates.check(self._workspace, self._links, texts, asked))
+                private = private or gates.NOTHING_PRIVATE
+                return checked(await gates.check(self._workspace, self._links, texts, asked, private=private))
             case _:
                 assert_never(arguments)

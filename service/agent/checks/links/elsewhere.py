@@ -33,6 +33,7 @@ _IS_SOURCE = re.compile(r"(?:source|from|fromPath|old)[\"']?\s*+[:=]\s*+(?:\[\s*
 _IS_WORDS = re.compile(r"(?:title|description|icon|label|name)[\"']?\s*+:\s*+$")
 _IS_OWN = re.compile(r"(?:permalink|slug|url|id|alias(?:es)?|redirect_from|canonical\w*+)\s*+[:=]\s*+$|^\s*+-\s*+$")
 """Text before an address that leads elsewhere, or in front matter before one of the page itself."""
+_IS_ID = re.compile(r"\"id\"\s*+:\Z")
 _PARENT = re.compile(r"(?P<key>(?:grand_)?parent:[ \t]++)(?P<quote>[\"']?)(?P<title>[^\n]{1,300})(?P=quote)")
 _BARE = re.compile(r"[^\W\d_][\w ,.()/-]{0,300}")
 _LIST = re.compile(r"(?:^|/)_?meta\.(?:json|[jt]sx?)$|(?:^|/)_toc\.ya?ml$")
@@ -69,6 +70,7 @@ def named_elsewhere(
         for form, name in _names(path, before):
             if to is None or not name.startswith("/") or now.site.path_of(name) != to:  # else it still leads there
                 own.setdefault(name, new.get(form))
+    sidebars = {each.sidebar_file for each in before.layout.documents if each.sidebar_file.endswith(".json")}
     found: list[BrokenLink] = []
     for path, text in texts.items():
         if len(found) >= MAX_FOUND:
@@ -76,7 +78,8 @@ def named_elsewhere(
         if is_markdown(path):
             block = block_of(text)
             text = "\n" + block.text if block is not None and block.end else ""
-        found += _in_text(path, text, _meant_in(path, names, before), stems, is_listing=path in listing)
+        meant, is_sidebar = _meant_in(path, names, before), path in sidebars
+        found += _in_text(path, text, meant, stems, is_listing=path in listing, is_sidebar=is_sidebar)
     return found[:MAX_FOUND]
 
 
@@ -188,10 +191,20 @@ def _begin_alone(text: str, token: re.Match[str]) -> int:
     return begin
 
 
+def _is_item(text: str, token: re.Match[str]) -> bool:
+    """Return whether a string in JSON is an item of a list, or the value of ``id``."""
+    before = text[max(0, token.start() - 60) : token.start()].rstrip()
+    is_key = text[token.end() : token.end() + 60].lstrip().startswith(":")
+    return (before.endswith(("[", ",")) and not is_key) or _IS_ID.search(before) is not None
+
+
 def _in_text(
-    path: str, text: str, names: Mapping[str, str | None], stems: Mapping[str, str | None], *, is_listing: bool
-) -> Iterator[BrokenLink]:
-    """``stems``: the pages that went, without suffixes, for the files that name those of their folder."""
+    path: str, text: str, names: Mapping[str, str | None], stems: Mapping[str, str | None], *, is_listing: bool,
+    is_sidebar: bool,
+) -> Iterator[BrokenLink]:  # fmt: skip
+    """``stems``: the pages that went, without suffixes, for the files that name those of their folder;
+    ``is_sidebar``: it is a sidebar as JSON, whose items are ids.
+    """
     folder, is_list = f"{dirname(path)}/".lstrip("/"), _LIST.search(path) is not None
     may_be_word = is_configuration(path) and not path.endswith(".py")
     is_page, is_data = is_markdown(path), path.endswith(_DATA)
@@ -201,12 +214,15 @@ def _in_text(
         before = text[max(0, token.start() - 60) : token.start()].rpartition("\n")[2]
         new, is_sure = names.get(target), is_page or (is_data and target.startswith("/"))
         is_word = "/" not in target
-        is_sure = is_sure or (is_listing and not is_word)
+        is_item = is_sidebar and _is_item(text, token)
+        is_sure = is_sure or (is_listing and not is_word) or is_item
         if is_list and folder + target in stems and (group == "quoted" or "file:" in before or "root:" in before):
             to = stems[folder + target]
             new = to[len(folder) :] if to is not None and to.startswith(folder) else None
             is_sure = is_data
-        elif target not in names or (is_word and (group == "bare" or not may_be_word) and not is_markdown(target)):
+        elif target not in names:
+            continue
+        elif is_word and (group == "bare" or not may_be_word) and not is_item and not is_markdown(target):
             continue
         if _IS_SOURCE.search(before) or (is_word and _IS_WORDS.search(before)) or (is_page and _IS_OWN.search(before)):
             continue

@@ -17,11 +17,14 @@ from service.markup.inline import Place
 from service.markup.markdown import Markdown
 from service.markup.pages import is_markdown
 
-Form = Literal["link", "hugo", "liquid", "post", "based", "wiki", "include", "document", "label", "xref"]
+Form = Literal[
+    "link", "hugo", "liquid", "post", "based", "wiki", "include", "document", "label", "any", "term", "download", "xref"
+]
 """``link``: a target of Markdown or HTML. ``hugo``: an argument of ``ref`` or ``relref``. ``liquid``: Jekyll's
 ``link``, a path from the root of the source. ``post``: its ``post_url``. ``based``: an address to which it adds the
 base of the site. ``wiki``: ``[[name]]``. ``include``: a file that is shown or imported. ``document``: a name of Sphinx,
-without a suffix. ``label``: a name that it gives to a place in a page. ``xref``: a page of Antora, with its module.
+without a suffix. ``label``: a name that it gives to a place in a page. ``any``: either, or the name of an object.
+``term``: of a glossary. ``download``: a file. ``xref``: a page of Antora, with its module.
 """
 
 MAX_NAMES = 5_000
@@ -70,9 +73,14 @@ _INCLUDES_OUTSIDE_CODE = tuple(
         r"^(?:import|export)\s[^'\"\n]{0,500}\bfrom\s+[\"']((?:\.{1,2}|@|@site|~)?/[^\"'\n]{1,500})",  # MDX
     )
 )
-_SIGN = re.compile(r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s", re.MULTILINE)
+_SIGN = re.compile(
+    r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s|[:{](?:any|term|download)[:}]`", re.MULTILINE
+)
 _DOCUMENT = re.compile(r"(?::doc:|\{doc\})`(?:[^`<>\n]{0,300}<)?([^`<>\n]{1,300})>?`")
 _LABEL = re.compile(r"(?::(?:numref|ref):|\{(?:numref|ref)\})`(?:[^`<>]{0,300}<)?([^`<>]{1,300})>?`")
+_ANY = re.compile(r"(?::any:|\{any\})`(?:[^`<>]{0,300}<)?!?([^`<>]{1,300})>?`")
+_TERM = re.compile(r"(?::term:|\{term\})`(?:[^`<>]{0,300}<)?!?([^`<>]{1,300})>?`")
+_DOWNLOAD = re.compile(r"(?::download:|\{download\})`(?:[^`<>]{0,300}<)?([^`<>\n]{1,300})>?`")
 _XREF = re.compile(r"\bxref:([^\s\[\]{}]{1,300}\.adoc(?:#[^\s\[\]{}]{0,200})?)\[|<<([^\s<>,{}]{1,300}\.adoc)[#,>]")
 _ASCIIDOC_CODE = re.compile(r"^(-{4,}|\.{4,})[ \t]*\n(?:(?!\1[ \t]*$)[^\n]*\n){0,2000}", re.MULTILINE)
 _SHOWN = re.compile(r"[ \t]*[`~]{3,}[ \t]*\{(?!code|literalinclude|prompt|parsed-literal|sourcecode)")
@@ -86,7 +94,13 @@ _REST_LINK = re.compile(
 )
 
 
-_ROLES: tuple[tuple[re.Pattern[str], Form], ...] = ((_DOCUMENT, "document"), (_LABEL, "label"))
+_ROLES: tuple[tuple[re.Pattern[str], Form], ...] = (
+    (_DOCUMENT, "document"),
+    (_LABEL, "label"),
+    (_ANY, "any"),
+    (_TERM, "term"),
+    (_DOWNLOAD, "download"),
+)
 
 
 def may_name_pages(text: str, path: str) -> bool:

@@ -237,6 +237,18 @@ async def test_names_of_another_version_are_others():
     assert found.changed.keys() == {f"{old}/g/a.md", f"{old}/b.md", f"{old}/g/c.md", sidebars}
 
 
+@pytest.mark.parametrize("asked", ["rename page {}/a.md to {}/c.md", "remove page {}/a.md"])
+async def test_sidebar_of_a_version_follows_its_pages(asked):
+    sidebar, old = "versioned_sidebars/version-1.0-sidebars.json", "versioned_docs/version-1.0"
+    items = '{\n  "a": [\n    "a",\n    {"type": "doc", "id": "a", "label": "A"},\n    "b"\n  ]\n}\n'
+    pages = {f"{folder}/{name}.md": PAGE for folder in (old, "docs") for name in ("a", "b")}
+    files = docusaurus(**{"versions.json": '["1.0"]\n', sidebar: items, **pages})
+    found = await done(files, asked.format(old, old))
+    assert found.problems == ()
+    renamed = items.replace('    "a",', '    "c",').replace('"id": "a"', '"id": "c"')
+    assert found.files[sidebar] == (renamed if "rename" in asked else '{\n  "a": [\n    "b"\n  ]\n}\n')
+
+
 @pytest.mark.parametrize("head", ["# A\n", "---\ndraft: true\n---\n# A\n"])
 async def test_translation_of_a_removed_page_is_named(head):
     french = "i18n/fr/docusaurus-plugin-content-docs/current/a.md"

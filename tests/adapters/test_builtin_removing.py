@@ -225,6 +225,19 @@ async def test_removed_page_leaves_sphinx_tables_of_contents():
     assert "Took it out of the tables of contents and references of 3 pages." in end.outcome.message
 
 
+async def test_other_roles_of_sphinx_follow_a_page():
+    files = {
+        **SPHINX,
+        "docs/guides/data.csv": "a\n",
+        "docs/guides/next.rst": "Next\n====\n\n:any:`old`, :download:`data.csv`, :download:`D </guides/data.csv>`.\n",
+        "docs/index.rst": SPHINX["docs/index.rst"] + "\n:any:`guides/next` and :any:`it <guides/next>`.\n",
+    }
+    end, changed, now = await job("rename guides/next to parts/later", files={**files, "docs/parts/x.rst": "X\n=\n"})
+    assert ":any:`parts/later` and :any:`it <parts/later>`." in changed["docs/index.rst"]
+    assert ":any:`../guides/old`, :download:`../guides/data.csv`, :download:`D </" in now["docs/parts/later.rst"]
+    assert end.work.remaining_problems == ()
+
+
 async def test_renamed_page_is_renamed_in_sphinx_markup():
     _, changed, now = await job("rename guides/next to parts/later", files={**SPHINX, "docs/parts/x.rst": "X\n=\n"})
     assert "   Next <parts/later>\n" in changed["docs/index.rst"]

@@ -19,7 +19,8 @@ REST = {
     "docs/conf.py": "project = 'X'\nextensions = []\n",
     "docs/index.rst": ".. _start:\n\nX\n=\n\n.. toctree::\n\n   a\n   sub/b\n",
     "docs/a.rst": "A\n=\n\n.. figure:: x.png\n   :name: fig-a\n\n   A figure\n\n.. include:: part.txt\n",
-    "docs/sub/b.rst": "B\n=\n",
+    "docs/sub/b.rst": "B\n=\n\n.. glossary::\n   :sorted:\n\n   Berth\n   bunk : place\n     A bed.\n\n"
+    "   mast\n     A pole.\n\nEnd\n",
     "docs/part.txt": ".. _in-part:\n\nText\n",
     "docs/x.png": "x",
 }
@@ -39,6 +40,17 @@ REST = {
         (":numref:`fig-a`", ""),
         (":ref:`in-part`", ""),
         (":ref:`genindex`", ""),
+        (":any:`sub/b` and :any:`The b <start>`", ""),
+        (":any:`mast`", ""),
+        (":any:`gone.thing`", "reference_unknown"),
+        (":term:`berth`, :term:`two <bunk>` and :term:`!mast`", ""),
+        (":term:`End`", "link_broken"),
+        (":term:`gone`", "link_broken"),
+        ("Write ``:term:`gone```.", ""),
+        (":download:`x.png` and :download:`the picture </x.png>`", ""),
+        (":download:`x <https://example.com/x.png>`", ""),
+        (":download:`gone.png`", "reference_unknown"),
+        (":download:`gone.rst`", "link_broken"),
         (":ref:`gone`", "link_broken"),
         (":ref:`That one <gone>`", "link_broken"),
         ("Write ``:ref:`gone```.", ""),
@@ -148,6 +160,19 @@ ANTORA = {
 async def test_xref_of_antora(added, code):
     changes = {"modules/ROOT/pages/index.adoc": f"= Home\n\n{added}\n"}
     assert {each for each, *_ in await found(ANTORA, changes)} == ({code} if code else set())
+
+
+async def test_glossary_that_went_leaves_its_terms_broken():
+    files = {**REST, "docs/a.rst": "A\n=\n\nA :term:`berth` and :any:`sub/b`.\n"}
+    assert ("link_broken", "docs/a.rst", 4) in await found(files, {"docs/sub/b.rst": None})
+
+
+async def test_terms_of_myst():
+    glossary = "# A\n\n```{glossary}\nBerth\n  A bed.\n```\n\nEnd {term}`berth`\n"
+    assert await found(MYST, {"docs/a.md": glossary}) == []
+    assert await found(MYST, {"docs/a.md": glossary.replace("`berth`", "`end`")}) == [("link_broken", "docs/a.md", 8)]
+    defined = "{.glossary}\nBerth\n: A bed.\n\n{term}`berth`\n"
+    assert {each for each, *_ in await found(MYST, {"docs/a.md": defined})} == {"reference_unknown"}
 
 
 async def test_page_that_went_leaves_its_xrefs_broken():

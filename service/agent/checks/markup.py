@@ -28,7 +28,7 @@ MAX_AROUND = 64
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"'`\])}]{1,2000}+")
 _WEB = re.compile(r"https?://[^\s/]")
 _AUTOLINK = re.compile(r"<(https?://[^\s<>]{1,2000}+)>")
-_WITH_COLON = frozenset(("document", "label", "xref"))
+_WITH_COLON = frozenset(("document", "label", "any", "term", "xref"))
 """Forms in which what stands before a colon is another site, or a part of this one, and no scheme."""
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 

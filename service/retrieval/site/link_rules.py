@@ -66,6 +66,8 @@ class LinkRules(Struct, frozen=True, omit_defaults=True):
 
 
 UNKNOWN = LinkRules()
+TERM = "term "
+"""Before a term of a glossary among the labels of a site; ``*`` is one that is not known."""
 MAX_PATTERNS = 200
 _UNUSUAL = re.compile(r"\*[^*]*+\*|:\w++[^/:]*+:")
 _PARAMETER = re.compile(r":([A-Za-z]\w{0,50})\*?|\*")

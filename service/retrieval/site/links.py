@@ -18,7 +18,7 @@ from service.markup.links import is_external
 from service.markup.page_names import Form
 from service.markup.pages import INDEX_NAMES, MARKDOWN_SUFFIXES, PAGE_SUFFIXES, is_page, without_suffix
 from service.retrieval.site.layout import Layout, within
-from service.retrieval.site.link_rules import reason_below, redirected
+from service.retrieval.site.link_rules import TERM, reason_below, redirected
 from service.retrieval.site.navigation import Site, SitePage
 
 _PROGRAM_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".vue", ".json")
@@ -103,6 +103,16 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
             found = labelled(target, site)
             if found is None and site.rules.has_roles:
                 return _without_label(target, site)
+        case "any":
+            found = _document(from_path, target, site) or labelled(target, site) or labelled(f"{TERM}{target}", site)
+        case "term":
+            found = labelled(f"{TERM}{target}", site)
+            if found is None and site.rules.has_roles:
+                return _without_term(target, site)
+        case "download":
+            if _download(from_path, target, site) in site.files or "://" in target:
+                return SOUND
+            return _without_file(from_path, target, site)
         case "include":
             target = target.partition("?")[0]
             found = next((path for path in _including(from_path, target, layout) if path in site.files), None)
@@ -113,11 +123,9 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
         case "liquid":
             found = next((path for folder in _sources(site) if (path := _below(folder, target)) in site.files), None)
         case "document":
-            folder = dirname(from_path)[len(site.root) :] if not target.startswith("/") else ""
-            stem = f"{site.root}{normpath(f'/./{folder}/{target}')}".lstrip("/")  # the root is as far up as it goes
-            found = next((path for suffix in ("", *PAGE_SUFFIXES) if (path := stem + suffix) in site.pages), None)
+            found = _document(from_path, target, site)
             if found is None and site.rules.has_roles:
-                return _without_document(stem, target, site)
+                return _without_document(_in_source(from_path, target, site), target, site)
         case "post":
             wanted = target.strip("/")
             found = next(
@@ -132,6 +140,31 @@ def name_answer(form: Form, from_path: str, target: str, site: Site, layout: Lay
             "broken", reason=f"there is no {target}" if form == "liquid" else f"no post is named {target}"
         )
     return LinkAnswer("unknown", reason="what the site makes of such a name is not known")
+
+
+def _in_source(from_path: str, target: str, site: Site) -> str:
+    """Return the path that a name of Sphinx means: from its page's folder, or from the root, as far up as it goes."""
+    folder = dirname(from_path)[len(site.root) :] if not target.startswith("/") else ""
+    return f"{site.root}{normpath(f'/./{folder}/{target}')}".lstrip("/")
+
+
+def _document(from_path: str, target: str, site: Site) -> str | None:
+    stem = _in_source(from_path, target, site)
+    return next((path for suffix in ("", *PAGE_SUFFIXES) if (path := stem + suffix) in site.pages), None)
+
+
+def _download(from_path: str, target: str, site: Site) -> str:
+    if target.startswith("/"):
+        return _in_source(from_path, target, site)
+    return normpath(f"{dirname(from_path)}/{target}".lstrip("/"))
+
+
+def _without_term(target: str, site: Site) -> LinkAnswer:
+    if ":" in target or site.rules.labels_elsewhere:
+        return LinkAnswer("unknown", reason=site.rules.labels_elsewhere or _OTHER_SITES)
+    if labelled(f"{TERM}*", site) is not None:
+        return LinkAnswer("unknown", reason="a list of definitions may have the term")
+    return LinkAnswer("broken", reason=f"no glossary has the term {target}")
 
 
 def _without_document(stem: str, target: str, site: Site) -> LinkAnswer:

@@ -191,6 +191,10 @@ def _begin_alone(text: str, token: re.Match[str]) -> int:
     return begin
 
 
+def _may_be_meant(target: str, group: str, may_be_word: bool) -> bool:
+    return is_markdown(target) or (may_be_word and group == "quoted")
+
+
 def _is_item(text: str, token: re.Match[str]) -> bool:
     """Return whether a string in JSON is an item of a list, or the value of ``id``."""
     before = text[max(0, token.start() - 60) : token.start()].rstrip()
@@ -220,9 +224,7 @@ def _in_text(
             to = stems[folder + target]
             new = to[len(folder) :] if to is not None and to.startswith(folder) else None
             is_sure = is_data
-        elif target not in names:
-            continue
-        elif is_word and (group == "bare" or not may_be_word) and not is_item and not is_markdown(target):
+        elif target not in names or (is_word and not is_item and not _may_be_meant(target, group, may_be_word)):
             continue
         if _IS_SOURCE.search(before) or (is_word and _IS_WORDS.search(before)) or (is_page and _IS_OWN.search(before)):
             continue

@@ -277,13 +277,13 @@ def _spelled(suspect: SuspectLink, page: str, now: SiteView, *, prefers_file: bo
             options = [without_suffix(page).rpartition("_posts/")[2] + _tag_end(target)]
         case "wiki":
             options = _wiki_names(target, page)
-        case "label":
-            options = []  # it moves with its page
+        case "label" | "term" | "download":
+            options = []  # the first two move with their page
         case "liquid":
             options = [
                 _inside(page, each) + _tag_end(target) for each in (now.layout.root, "") if _is_inside(page, each)
             ]
-        case "document":
+        case "document" | "any":
             inside = without_suffix(page)
             near = relpath(inside, dirname(path) or ".")
             options = [f"/{_inside(inside, now.layout.root)}"] if target.startswith("/") else [near]

@@ -20,7 +20,8 @@ MAX_PAGES = 50
 """Limit for the pages that are read: those with the name of the page in them."""
 _DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+toctree::[ \t\r]*")
 _TITLED = re.compile(r"(?P<title>[^<\n]*?)<(?P<name>[^<>\n]+)>")
-_ROLE = re.compile(r"(?::doc:|\{doc\})`(?P<written>[^`\n]+)`")
+_ROLE = re.compile(r"(?::(?:doc|any):|\{(?:doc|any)\})`(?P<written>[^`\n]+)`")
+_FILE_ROLE = re.compile(r"(?::download:|\{download\})`(?P<written>[^`\n]+)`")
 
 NewName = Callable[[str], str | None]
 """The name in place of another, which may be itself; None takes the entry or the role away."""
@@ -41,7 +42,12 @@ def rename_in_toctrees(editing: Editing, page: str, to: str) -> Steps:
     yield from _rewrite(editing, page, lambda path: _Names(path, root, page, to).renamed, "Renamed it in")
     if dirname(page) != dirname(to):
         lines = yield from editing.lines(to)
-        if calls := rewrites(to, lines, _rewritten(to, lines, _Names(to, root, page, to).carried)):
+        names = _Names(to, root, page, to)
+        after = [
+            _FILE_ROLE.sub(lambda match: _role(match, names.carried), line)
+            for line in _rewritten(to, lines, names.carried)
+        ]
+        if calls := rewrites(to, lines, after):
             yield from editing.ask(Step("Mending the names in it. ", tuple(calls)))
 
 
@@ -108,7 +114,7 @@ def _rewritten(path: str, lines: Sequence[str], new: NewName) -> list[str]:
     after: list[str] = []
     for at, line in enumerate(lines):
         if at not in entries:
-            after.append(_ROLE.sub(lambda match: _role(match, new), line) if "doc" in line else line)
+            after.append(_ROLE.sub(lambda match: _role(match, new), line) if "`" in line else line)
             continue
         name = _name(line.strip())
         wanted = new(name)

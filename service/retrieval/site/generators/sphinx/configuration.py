@@ -21,7 +21,7 @@ from service.retrieval.readers.sphinx.facts import SphinxFacts
 from service.retrieval.site.generators.sphinx.toctrees import EXTERNAL, Listed, external_pages, listed_pages
 from service.retrieval.site.ignore_files import ignore_rules
 from service.retrieval.site.layout import MAX_SCRIPT, Layout, NavEntry, Read, join_path, read_text, within
-from service.retrieval.site.link_rules import LinkRules
+from service.retrieval.site.link_rules import TERM, LinkRules
 
 MAX_TOCTREE = 20_000
 """Pages."""
@@ -135,10 +135,11 @@ def _facts(
     for page in sorted(pages)[:MAX_TOCTREE]:
         text = read_text(read, page)[:MAX_SCRIPT]
         titles |= titles_of(page, page[len(root) :].lstrip("/"), text)
-        labels |= dict.fromkeys(labels_of(page, text), page)
+        labels |= dict.fromkeys([*labels_of(page, text), *terms_of(text)], page)
         for target in _PART.findall(text)[:MAX_PARTS] if "include" in text else ():
             part = _part(page, target[0] or target[1], root)
-            labels |= {label: page for label in labels_of(part, read_text(read, part)[:MAX_SCRIPT]) if part}
+            shown = read_text(read, part)[:MAX_SCRIPT] if part else ""
+            labels |= dict.fromkeys([*labels_of(part, shown), *terms_of(shown)], page)
     role, added = str(settings.get("default_role") or ""), "\n\n".join(one for one in appended if isinstance(one, str))
     return SphinxFacts(role, captions, added, words, titles), labels
 
@@ -173,6 +174,30 @@ def labels_of(path: str, text: str) -> Iterator[str]:
         yield " ".join((own or quoted or myst).lower().split())
 
 
+def terms_of(text: str) -> Iterator[str]:
+    """Yield the terms of glossaries, in lower case, as labels have them: lines that are indented as the first one is
+    (sphinx-doc.org/en/master/usage/restructuredtext/directives.html#directive-glossary).
+    """
+    if ".glossary" in text:
+        yield f"{TERM}*"
+    outer: int | None = None  # the indent that all lines of the directive exceed
+    inner = -1  # that of its terms
+    for line in text.split("\n") if "glossary" in text else ():
+        bare, indent = line.strip(), len(line) - len(line.lstrip())
+        begins = _GLOSSARY.fullmatch(bare)
+        if begins is not None:
+            outer, inner = indent - (begins[1] is not None), -1
+        elif outer is None or not bare:
+            continue
+        elif indent <= outer or _FENCE.fullmatch(bare):
+            outer = None
+        elif inner in (-1, indent) and not bare.startswith((":", "..")):
+            inner = indent
+            yield TERM + " ".join(bare.partition(" : ")[0].lower().split())
+
+
+_GLOSSARY = re.compile(r"(?:\.\.[ \t]+glossary::|([`~:]{3,})\{glossary\}).*")
+_FENCE = re.compile(r"[`~:]{3,}")
 _SIGN = r"[=\-`:'\"~^_*+#<>.]"
 _TITLE = re.compile(rf"^(?P<title>[^\s.][^\n]{{0,300}})\n(?P<sign>{_SIGN})(?P=sign){{2,}}[ \t]*$", re.MULTILINE)
 _LABEL = re.compile(

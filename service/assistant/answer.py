@@ -33,13 +33,14 @@ from service.assistant.failures import (
     filter_notice,
     filtered_failure,
     is_filtered,
+    out_of_time,
 )
 from service.assistant.finding.finder import Finder
 from service.assistant.finding.first_search import FirstSearch
 from service.assistant.finding.model_tools import READ_PAGE, SEARCH, Toolbox, ToolResult, told, tools
 from service.assistant.finding.planning import Planner
 from service.assistant.finding.query import Queries, is_about_this_page, is_small_talk, queries_for
-from service.assistant.notes import continue_request, cut_off_note, stand_in_note
+from service.assistant.notes import continue_request, cut_off_note, out_of_time_note, stand_in_note
 from service.assistant.question import DEFAULT_SETTINGS, AnswerSettings, Question, reader_language
 from service.assistant.sentence_checks.live import LiveChecks
 from service.assistant.sentence_checks.withheld import CodeWithholder
@@ -159,6 +160,9 @@ class _Answering:
         self._alone = ""
         """As ``Queries.alone``."""
         self._takes_tools = True
+        self._until = asyncio.get_running_loop().time() + 60 * settings.max_minutes
+        self._is_late = False
+        """Whether the model was still writing when the answer's time was used up."""
         self._lost: list[Usage] = []
         """Usage of the call's replies that were paid and could not be used."""
         self._steps: list[_Step] = []
@@ -325,7 +329,7 @@ class _Answering:
         transcript.begin_call()
         try:
             async with aclosing(self._chunks(may_call=may_call)) as chunks:
-                async for chunk in chunks:
+                while (chunk := await self._next(chunks)) is not None:
                     match chunk:
                         case ModelText(text=text):
                             for at in range(0, len(text), MAX_PIECE):
@@ -339,9 +343,9 @@ class _Answering:
         except ModelFailed as failed:
             for event in self._take_lost():
                 yield event
-            if not transcript.is_cut:
+            if not (transcript.is_cut or (self._is_late and transcript.text)):
                 raise
-            yield ModelFailure(self._model.name, failed.error.code, str(failed))
+            yield ModelFailure(self._model.name, failed.error.code, str(failed), is_final=self._is_late)
             for event in await transcript.give_up():
                 yield event
             return
@@ -354,6 +358,17 @@ class _Answering:
         taken = (call.id for step in self._steps for call in step.said.tool_calls)
         self._calls = with_unique_ids(end.tool_calls, taken) if may_call else ()
         self._memory = end.memory
+
+    async def _next(self, chunks: AsyncGenerator[ModelChunk, None]) -> ModelChunk | None:
+        """Return the next chunk; None at the end. Raise ModelFailed once the answer's time is used up."""
+        try:
+            async with asyncio.timeout_at(self._until) as clock:
+                return await anext(chunks, None)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            self._is_late = True
+            raise out_of_time(self._settings.max_minutes) from None
 
     def _take_lost(self) -> Sequence[CallEnded]:
         """Return the calls whose replies were lost, and count them."""
@@ -510,7 +525,8 @@ class _Answering:
             return filter_notice(after_text=bool(text))
         words = "" if text else NO_ANSWER
         if finish == "length":
-            words += f"\n\n{cut_off_note(self._question.text)}"
+            note = out_of_time_note if self._is_late else cut_off_note
+            words += f"\n\n{note(self._question.text)}"
         return words + await self._suggestions(text + words) if self._settings.suggestions else words
 
     async def _suggestions(self, text: str) -> str:

@@ -8,6 +8,7 @@ from service.domain.threads.replies import ModelFailure, ReplyBroken
 from service.ports.model import CONTEXT_WINDOW_EXCEEDED, ModelEnd
 
 MODEL_EMPTY = "model_empty"
+MODEL_TOO_SLOW = "model_too_slow"
 
 BUSY = ReplyBroken("assistant_busy", "The assistant is busy. Ask again in a moment.")
 UNAVAILABLE = ReplyBroken("assistant_unavailable", "The assistant is unavailable. Ask again in a moment.")
@@ -59,6 +60,15 @@ def empty_reply(*, has_written_call: bool) -> ModelFailed:
         else "the model wrote nothing, although it was asked twice"
     )
     return ModelFailed(ServiceError(says, code=MODEL_EMPTY))
+
+
+def out_of_time(minutes: float) -> ModelFailed:
+    """Return the failure of a model that was still writing when the time of its answer was used up."""
+    says = (
+        f"the answer's {minutes:g} minutes were used up while the model was still writing: give its server more"
+        " computing power, use a faster model, or set max_minutes of [assistant] higher"
+    )
+    return ModelFailed(Unavailable(says, code=MODEL_TOO_SLOW))
 
 
 def as_readers_learn(error: ServiceError) -> ReplyBroken:

@@ -16,6 +16,11 @@ def cut_off_note(question: str) -> str:
     return _note("cut_off", question)
 
 
+def out_of_time_note(question: str) -> str:
+    """Return the sentence that the answer ends where its time was used up."""
+    return _note("out_of_time", question)
+
+
 def withheld_code_note(question: str) -> str:
     """Return the sentence that stands for a block of code that readers do not see."""
     return _note("withheld_code", question)

@@ -49,6 +49,8 @@ class AnswerSettings(Struct, frozen=True):
     """For each call of the model."""
     max_context_tokens: int = 32_000
     """Limit for the passages of a first prompt, whatever page size a client asks for."""
+    max_minutes: float = 10.0
+    """Time of a whole answer; a model that is still writing then is stopped."""
     withhold_unsupported_code: bool = False
     """Whether code is left out that names what neither a passage nor the reader has."""
 

@@ -59,6 +59,7 @@ async def ask(runtime: Runtime, options: Options, output: Output) -> int:
                 suggestions=settings.suggestions,
                 max_searches=settings.max_searches,
                 max_context_tokens=settings.max_context_tokens,
+                max_minutes=settings.max_minutes,
                 withhold_unsupported_code=settings.withhold_unsupported_code,
             ),
             concurrent_replies=1,

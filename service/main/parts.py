@@ -159,6 +159,7 @@ class Parts:
                 suggestions=assistant.suggestions,
                 max_searches=assistant.max_searches,
                 max_context_tokens=assistant.max_context_tokens,
+                max_minutes=assistant.max_minutes,
                 withhold_unsupported_code=assistant.withhold_unsupported_code,
             ),
             assistant.concurrent_replies,

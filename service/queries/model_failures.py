@@ -49,6 +49,10 @@ _ADVICE = {
     "unavailable": ("The provider does not answer.", _AWAY),
     "timed_out": ("The provider took too long.", _AWAY),
     "model_cut_off": ("The provider ends its replies before their end.", _AWAY),
+    "model_too_slow": (
+        "The model is too slow: an answer's time was used up while it was still writing.",
+        "Give its server more computing power, use a faster model, or set max_minutes of [assistant] higher.",
+    ),
     "unknown_model": ("The provider does not know the model.", _MODEL),
     "model_refused_request": ("The provider refuses the request.", _MODEL),
     "model_reply_broken": ("The provider's replies cannot be read.", _AWAY),

@@ -83,6 +83,8 @@ class AssistantSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Limit for the passages of an answer's first prompt, whatever page size a client asks for. What the model then
     searches itself adds at most as much again.
     """
+    max_minutes: Annotated[float, Meta(gt=0)] = 10.0
+    """Time of a whole answer, its searches included; a model that is still writing then is stopped."""
     max_cost_usd_day: Annotated[float, Meta(ge=0)] = 0.0
     """For all replies of one site in a day of UTC; past it, the builtin model answers. 0: no bound."""
     concurrent_replies: Annotated[int, Meta(ge=1)] = 2000

@@ -12,6 +12,7 @@ from service.domain import (
     model_capabilities,
     model_profiles,
     organizations,
+    prompts,
     sites,
 )
 from service.domain.access import credentials, keys, members, people, spending, usage
@@ -132,6 +133,10 @@ MODEL_CAPABILITIES: Decider[
     Codec(model_capabilities.ModelCapabilityEvent),
 )
 """By the id of a server, a model and its settings."""
+PROMPTS: Decider[prompts.KeepPrompts, prompts.PromptState, prompts.PromptEvent] = Decider(
+    "prompts", prompts.NotKept(), prompts.decide, prompts.evolve, Codec(prompts.PromptEvent)
+)
+"""By their hash."""
 SPENDING: Decider[spending.SpendingCommand, spending.Spending, spending.SpendingEvent] = Decider(
     "spending", spending.Spending(), spending.decide, spending.evolve, Codec(spending.SpendingEvent)
 )

@@ -66,7 +66,7 @@ async def test_right_plan_is_read_and_its_tokens_are_counted():
     model = ScriptedModel([json.dumps(GOOD)])
     assert await planned(model) == Planned(PLAN, Usage(10, 5, 0.5))
     request = model.requests[0]
-    assert request.output_schema is schema()
+    assert request.output_schema == schema()
     assert request.tools == ()
     assert isinstance(request.messages[0], SystemMessage)
     prompt = request.messages[1].text

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from service.agent.loop.budgets import Budgets
 from service.agent.loop.recorder import Clock, Recorder
+from service.agent.loop.sent import Sent
 from service.domain.errors import Conflict
 from service.domain.jobs.decider import JobCommand, Running
 from service.ports.code_host import CodeHost
@@ -46,6 +47,7 @@ class JobContext(Struct, frozen=True):
     seconds: Callable[[], float] = time.monotonic
     """The clock for the job's budget: a wall clock that is set forward does not count as time spent."""
 
+    sent: Sent = field(default_factory=Sent)
     listings: dict[str, Sequence[TreeFile]] = field(default_factory=dict)
     """The files of the commits that a merge is made of, read once."""
 

@@ -12,9 +12,11 @@ from service.agent.loop.budgets import BudgetExhausted
 from service.agent.loop.job_context import JobContext
 from service.agent.loop.plain_reply import plain_reply
 from service.agent.loop.rounds import SoFar
+from service.agent.loop.sent import prompts
 from service.agent.tools.arguments import descriptions
 from service.domain.errors import Invalid, ServiceError, Unavailable, depending_on
 from service.domain.jobs.decider import ModelReplied, RecordLostReply, RecordModelReply, Running
+from service.domain.jobs.requests import SentRequest
 from service.domain.model import Usage
 from service.ports.context_budget import ContextBudget, context_budget, reply_within
 from service.ports.model import (
@@ -67,14 +69,16 @@ async def request_reply(
     if window_tokens is not None and window_tokens < LEAST_WINDOW_TOKENS:
         raise Invalid(_TOO_SMALL.format(window=window_tokens), code=CONTEXT_WINDOW_EXCEEDED)
     sizes: list[int] = []
+    sent: list[SentRequest] = []
     until = context.seconds() + seconds
 
     async def reply(budget: ContextBudget) -> AsyncGenerator[tuple[str, ModelEnd], None]:
-        request = await asyncio.to_thread(_request, state, context, repository, budget, pull_request)
+        request, recorded = await asyncio.to_thread(_request, state, context, repository, budget, pull_request)
+        sent[:] = [recorded]
         size = window.size(request.messages) + window.BYTES_PER_TOKEN * budget.reply_tokens
         if not sizes or size < sizes[-1]:
             sizes.append(size)
-            yield await _whole_reply(context, request, until)
+            yield await _whole_reply(context, request, recorded, until)
 
     budget = context_budget(window_tokens, context.budgets.reply_tokens, shrink_level)
     halvings = 0 if window_tokens is None else MAX_HALVINGS
@@ -103,6 +107,8 @@ async def request_reply(
         shrink_level=budget.shrink_level,
         messages_seen=state.work.messages,
         memory=end.memory,
+        prompts=prompts().hash,
+        sent=sent[0],
     )
 
 
@@ -127,13 +133,17 @@ _TOO_LONG = (
 
 def _request(
     state: Running, context: JobContext, repository: str, budget: ContextBudget, pull_request: SoFar | None
-) -> ModelRequest:
+) -> tuple[ModelRequest, SentRequest]:
+    """Return the request, and what to record of it."""
     told = conversation.messages(state.request, state.work, repository, window.prompt_bytes(budget), pull_request)
     confirm = context.recorder.confirm
-    return ModelRequest(told, descriptions(), max_output_tokens=budget.reply_tokens, before_retry=confirm)
+    request = ModelRequest(told, descriptions(), max_output_tokens=budget.reply_tokens, before_retry=confirm)
+    return request, context.sent.record(request, state.work.transcript)
 
 
-async def _whole_reply(context: JobContext, request: ModelRequest, until: float) -> tuple[str, ModelEnd]:
+async def _whole_reply(
+    context: JobContext, request: ModelRequest, sent: SentRequest, until: float
+) -> tuple[str, ModelEnd]:
     """A reply to its end. Before its first chunk the port tries again itself; after that we do, a few times.
 
     Each that was paid and cannot be used is recorded with its cost. Raises ServiceError ``model_replies_lost`` for too
@@ -154,11 +164,11 @@ async def _whole_reply(context: JobContext, request: ModelRequest, until: float)
                 raise
             error = BudgetExhausted(_TOO_SLOW.format(minutes=context.budgets.minutes))
             if used:
-                await _lose(error, used, context)
+                await _lose(error, used, context, sent)
             raise error from None
         except ServiceError as error:
             if used or error.code in _UNREADABLE:
-                await _lose(error, used, context)
+                await _lose(error, used, context, sent)
             is_unreadable = error.code == MODEL_REPLY_BROKEN
             if not isinstance(error, Unavailable) or error.code == _TOO_LONG_A_REPLY or not (text or is_unreadable):
                 raise
@@ -169,14 +179,17 @@ async def _whole_reply(context: JobContext, request: ModelRequest, until: float)
                 context.on_text(ASKED_AGAIN)
         else:
             for usage in used:  # of replies before it, whose failures were waited for below
-                await context.record(RecordLostReply("unavailable", "The provider failed.", usage, context.now()))
+                lost = RecordLostReply(
+                    "unavailable", "The provider failed.", usage, context.now(), prompts().hash, sent
+                )
+                await context.record(lost)
             return "".join(text), end
 
 
-async def _lose(error: ServiceError, used: Sequence[Usage], context: JobContext) -> None:
+async def _lose(error: ServiceError, used: Sequence[Usage], context: JobContext, sent: SentRequest) -> None:
     """Record a reply that is lost. Raise ServiceError when there were too many in a row."""
     usage = functools.reduce(Usage.__add__, used, Usage())
-    state = await context.record(RecordLostReply(error.code, str(error), usage, context.now()))
+    state = await context.record(RecordLostReply(error.code, str(error), usage, context.now(), prompts().hash, sent))
     assert isinstance(state, Running)
     unreadable = sum(lost.code in _UNREADABLE for lost in state.work.lost)
     if unreadable >= MAX_UNREADABLE or len(state.work.lost) >= MAX_LOST:

@@ -23,7 +23,7 @@ from service.assistant.prompts import PROMPTS
 from service.assistant.question import Question
 from service.domain.errors import ServiceError
 from service.domain.model import Usage
-from service.ports.model import Model, ModelEnd, ModelMessage, ModelRequest, ModelText, OutputSchema, open_reply
+from service.ports.model import Model, ModelEnd, ModelMessage, ModelRequest, ModelText, OutputSchema, Tool, open_reply
 from service.retrieval.material.sides import sides_of
 
 DEADLINE_SECONDS = 1.5
@@ -38,13 +38,18 @@ PLANNED = "plan"
 """The reason on record for the end of a call for a plan."""
 
 
-@cache
 def schema() -> OutputSchema:
-    """Return the form of a plan; ``prompts/tools.md`` describes its fields."""
+    """Return the form of a plan."""
+    return OutputSchema(form().name, form().parameters)
+
+
+@cache
+def form() -> Tool:
+    """Return the form of a plan as if it were a tool's; ``prompts/tools.md`` describes its fields."""
     lines = {"type": "array", "items": {"type": "string"}}
     fields = {"question": {"type": "string"}, "parts": lines, "pages": lines}
     plain = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
-    return OutputSchema("search_plan", PROMPTS.tool("search_plan", plain).parameters)
+    return PROMPTS.tool("search_plan", plain)
 
 
 class Plan(Struct, frozen=True):

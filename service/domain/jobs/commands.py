@@ -18,6 +18,7 @@ from service.domain.jobs.events import (
     Todo,
     WorkEnding,
 )
+from service.domain.jobs.requests import SentRequest
 from service.domain.model import ReplyMemory, ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
@@ -86,6 +87,8 @@ class RecordModelReply(Struct, frozen=True):
     messages_seen: int = 0
     """How many of the follow-up messages were in its prompt."""
     memory: ReplyMemory | None = None
+    prompts: str = ""
+    sent: SentRequest | None = None
 
 
 class RecordLostReply(Struct, frozen=True):
@@ -95,6 +98,8 @@ class RecordLostReply(Struct, frozen=True):
     reason: str
     usage: Usage
     now: datetime
+    prompts: str = ""
+    sent: SentRequest | None = None
 
 
 class Handover(Struct, frozen=True):

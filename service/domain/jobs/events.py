@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 from service.domain.errors import Dependency
 from service.domain.events import Event, PersonalText
 from service.domain.jobs.comments import CommentSource, IgnoringReason
+from service.domain.jobs.requests import SentRequest
 from service.domain.model import ReplyMemory, ToolCall, Usage
 from service.domain.tool_values import ToolValue
 
@@ -154,6 +155,10 @@ class ModelReplied(Event, frozen=True, tag="model-replied"):
     """How many of the follow-up messages its prompt had: one that came while it was on its way is for the next."""
     memory: Annotated[ReplyMemory | None, Meta(extra={"personal": None})] = None
     """Parts of the reply that go back to the model that wrote it, and to no one else."""
+    prompts: str = ""
+    """The hash of the prompts and tools of its request; empty from before it was recorded."""
+    sent: Annotated[SentRequest | None, Meta(extra={"personal": None})] = None
+    """Its request, as the difference to the one before."""
 
 
 class ReplyLost(Event, frozen=True, tag="reply-lost"):
@@ -163,6 +168,10 @@ class ReplyLost(Event, frozen=True, tag="reply-lost"):
     reason: str
     usage: Usage
     lost_at: datetime
+    prompts: str = ""
+    """As ``ModelReplied`` has it."""
+    sent: Annotated[SentRequest | None, Meta(extra={"personal": None})] = None
+    """Its request, as the difference to the last one that had a reply."""
 
 
 class FileChanged(Event, frozen=True, tag="file-changed"):

@@ -59,10 +59,11 @@ def step(command: JobCommand, work: Work) -> list[JobEvent]:
                 ModelReplied(
                     reply.model, reply.text, reply.tool_calls, reply.usage, replied_at=reply.now, cut_off=reply.cut_off,
                     shrink_level=reply.shrink_level, messages_seen=reply.messages_seen, memory=reply.memory,
+                    prompts=reply.prompts, sent=reply.sent,
                 )
             ]  # fmt: skip
-        case RecordLostReply(code=code, reason=reason, usage=usage, now=now):
-            return [ReplyLost(code, reason, usage, lost_at=now)]
+        case RecordLostReply() as lost:
+            return [ReplyLost(lost.code, lost.reason, lost.usage, lost.now, lost.prompts, lost.sent)]
         case RecordToolResult():
             return _tool_returned(command, work)
         case RemindModel(reason=reason, now=now):

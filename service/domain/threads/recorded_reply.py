@@ -75,6 +75,8 @@ class CallEnd(Struct, frozen=True, omit_defaults=True):
     reason: str
     model: str
     usage: Usage
+    prompts: str = ""
+    """The hash of the assistant's prompts and tools; empty from before it was recorded."""
 
 
 class ReplyWritten(Event, frozen=True, tag="reply-written"):

@@ -53,6 +53,7 @@ from service.streams import JOBS, decoded
 from service.workers.jobs.queue import JobQueue
 from service.workers.jobs.recorder import StepRecorder
 from service.workers.jobs.waiting import Pauses, dependency_of, reason_of
+from service.workers.kept_prompts import KeptPrompts
 from service.workers.retry import FIRST_WAIT_SECONDS, retry_while_unavailable
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class JobRunner:
         self._started: dict[str, int] = {}
         """Jobs under way here, and the positions of their starts."""
         self._sleep = sleep
+        self._prompts = KeptPrompts(store, "service.agent.loop.sent")
         self._known: KnownCommits | None = None
         """For all jobs; from the first one on."""
 
@@ -328,6 +330,7 @@ class JobRunner:
         from service.agent.loop.loop import work
         from service.agent.publishing import publish
 
+        await self._prompts.hash()
         if self._known is None:
             self._known = KnownCommits()
         context = JobContext(

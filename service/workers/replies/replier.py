@@ -70,6 +70,7 @@ from service.runtime.system import now
 from service.streams import THREADS, decoded
 from service.workers.fair_slots import reply_slots
 from service.workers.followed_replies import FollowedReplies
+from service.workers.kept_prompts import KeptPrompts
 from service.workers.replies.broadcast import Broadcast, Topic
 from service.workers.replies.live_text import LiveText, ReplyTooLong
 from service.workers.replies.orphans import Orphans
@@ -131,6 +132,7 @@ class Replier:
         """Deadlines of the replies without readers."""
         self._group: asyncio.TaskGroup | None = None
         self._has_stopped = False
+        self._prompts = KeptPrompts(store, "service.assistant.kept_prompts")
         self._imported: asyncio.Task[object] | None = None
         self._orphans = Orphans(
             store, views, instance=instance, is_alive=is_alive, crashed=crashed, takes_over=context.takes_over
@@ -456,7 +458,7 @@ class Replier:
                     self._context.on_model_failure(event)
                 return
             case CallEnded():
-                writer.end_call(event.raw, event.end)
+                writer.end_call(event.raw, replace(event.end, prompts=await self._prompts.hash()))
                 return
             case SearchFinished() as found:
                 searched = (found.query, found.sources, found.planned_by, found.planned, found.expected)

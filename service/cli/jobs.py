@@ -9,6 +9,7 @@ import click
 
 from eventstore import Metadata
 from service.cli.audit.reading import one_line
+from service.cli.job_requests import requests_text
 from service.cli.output import DONE, FAILED, NEEDS_INPUT, Output, failure, table
 from service.cli.parsing import COUNT, Choice, Group, Options, together
 from service.cli.projects import the_organization, the_project
@@ -47,6 +48,7 @@ from service.domain.jobs.decider import (
     ReplyLost,
     RoundStarted,
 )
+from service.queries.jobs.job_requests import read_request, read_requests
 from service.queries.jobs.jobs import (
     events_of,
     find_job,
@@ -149,12 +151,35 @@ async def _tell_when_not_served(runtime: Runtime) -> None:
         )
 
 
-@job.command("show", does="show a job", more=EXIT_STATUS.capitalize())
+@job.command(
+    "show",
+    does="show a job, or what its model was sent",
+    more=EXIT_STATUS.capitalize(),
+    examples=["job show 1a2b3c4d", "job show 1a2b3c4d --prompts", "job show 1a2b3c4d --prompts --call 3 --json"],
+)
+@click.option("--prompts", is_flag=True, help="each request to its model: tools and messages, as they were sent")
+@click.option("--call", type=COUNT, metavar="N", help="with --prompts: only the request of this number, whole")
 @_job_id
 async def show(runtime: Runtime, options: Options, output: Output) -> int:
     job = await the_job(runtime, options.id, options.organization)
-    output.result(job, _text(job))
+    if options.prompts:
+        output.result(*await _requests(runtime, job, options.call))
+    elif options.call is not None:
+        raise Invalid("--call needs --prompts.")
+    else:
+        output.result(job, _text(job))
     return _exit_code(job)
+
+
+async def _requests(runtime: Runtime, job: JobView, number: int | None) -> tuple[object, str]:
+    """Return the requests to a job's model as a document and as text. Raise NotFound."""
+    if number is None:
+        found = await read_requests(runtime.store, job.id)
+        return {"requests": found}, requests_text(found)
+    request = await read_request(runtime.store, job.id, lambda count: min(number, count))
+    if request.number != number:
+        raise NotFound(f"The job has made {request.count} requests.", code="not_found")
+    return request, requests_text([request])
 
 
 def _text(job: JobView) -> str:

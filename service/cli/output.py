@@ -90,7 +90,12 @@ def failure(message: str, *, next_step: str = "") -> None:
     others, do not reach the terminal.
     """
     said = f"docsmith: {message}" + (f" {next_step}" if next_step else "")
-    print(_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", said), file=sys.stderr, flush=True)
+    print(without_controls(said), file=sys.stderr, flush=True)
+
+
+def without_controls(text: str) -> str:
+    """Return others' text for a terminal, with a replacement for each control character."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def note(message: str) -> None:

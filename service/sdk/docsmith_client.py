@@ -1140,6 +1140,37 @@ class JobList:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobRequest:
+    """A request to a job's model, rebuilt from the job's events.
+
+    Attributes:
+        number: Its number, from 1; 0 where the job has made none.
+        count: How many requests the job has made that had a reply.
+        at: When its reply was complete; null where there is no request.
+        model: The model that replied; empty where the reply was lost.
+        lost: The code for which its reply could not be used; empty for one that could.
+        prompts: The hash of the prompts and tools; empty from before it was recorded.
+        is_rebuilt: Whether tools and messages are those that were sent; false where they are not on record.
+        max_output_tokens: The limit for the reply; 0 where it was not recorded.
+        lines_left_out: Lines of context repositories that are not public, which are left out of the messages.
+        tools: The tools that the model was offered.
+        messages: All messages in order, the system prompt first.
+    """
+
+    number: int
+    count: int
+    at: datetime | None
+    model: str
+    lost: str
+    prompts: str
+    is_rebuilt: bool
+    max_output_tokens: int
+    lines_left_out: int
+    tools: list[SentTool]
+    messages: list[SentMessage]
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobSource:
     """The repository and branch that the job works on.
 
@@ -1599,7 +1630,8 @@ class Project:
         labels: For each pull request.
         reviewers: The reviewers of each pull request.
         contexts: Its context repositories.
-        guarded: A browser or the API named it: its servers must have public addresses, its folder must be allowed.
+        guarded: A browser or the API named it: its servers must have public addresses, its folder must be
+            allowed.
         token_id: The vault's name for its token, which is never shown; empty for none.
         site_url: The address at which its pages are published; empty where it is not known.
         max_cost_usd_day: The most that replies of its site may cost in a day of UTC; 0: no bound of its own.
@@ -1788,6 +1820,58 @@ class SearchResult:
     content: str
     path: str
     metadata: ResultMetadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentCall:
+    """A call that the model made in an earlier reply.
+
+    Attributes:
+        id: The id that its result names.
+        name: The tool.
+        arguments: The arguments: JSON, as the model wrote it.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentMessage:
+    """A message of a request.
+
+    Attributes:
+        role: Who says it.
+        text: Its words; may be empty where it makes calls.
+        calls: The calls that it makes; of the assistant's alone.
+        call_id: The call that it is the result of; null where it is none.
+        is_error: Whether that call failed.
+        memory_bytes: Bytes that the provider had added to the reply and got back with it; no one else reads
+            them.
+    """
+
+    role: Literal["assistant", "system", "tool", "user"]
+    text: str
+    calls: list[SentCall]
+    call_id: str | None
+    is_error: bool
+    memory_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentTool:
+    """A tool as the model was offered it.
+
+    Attributes:
+        name: Its name.
+        description: What it is for.
+        parameters: The JSON Schema of its arguments.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2824,6 +2908,24 @@ class Docsmith:
         """
         return cast(
             "Changes", self._json(Changes, "GET", f"/v2/agent/{_quoted(project_id)}/job/{_quoted(job_id)}/changes")
+        )
+
+    def get_job_request(self, project_id: str, job_id: str, *, number: int | None = None) -> JobRequest:
+        """Get a request to a job's model.
+
+        Args:
+            project_id: The project's id, as `docsmith project list` shows it.
+            job_id: The job's id.
+            number: The number of the request, 1 to the `count` of an answer; the last one when not given.
+        """
+        return cast(
+            "JobRequest",
+            self._json(
+                JobRequest,
+                "GET",
+                f"/v2/agent/{_quoted(project_id)}/job/{_quoted(job_id)}/request",
+                query={"number": number},
+            ),
         )
 
     def merge_job(self, project_id: str, job_id: str) -> Job:
@@ -4201,6 +4303,7 @@ class AsyncDocsmith:
     unarchive_job = _in_thread(Docsmith.unarchive_job)
     list_job_steps = _in_thread(Docsmith.list_job_steps)
     get_job_changes = _in_thread(Docsmith.get_job_changes)
+    get_job_request = _in_thread(Docsmith.get_job_request)
     merge_job = _in_thread(Docsmith.merge_job)
     close_job = _in_thread(Docsmith.close_job)
     stop_reply = _in_thread(Docsmith.stop_reply)

@@ -77,6 +77,7 @@ LEAST = {
     f"POST {BELOW}/jobs/new": EDITOR,
     f"GET {BELOW}/jobs/{{jobId}}": VIEWER,
     f"GET {BELOW}/jobs/{{jobId}}/changes": VIEWER,
+    f"GET {BELOW}/jobs/{{jobId}}/requests": EDITOR,
     f"GET {BELOW}/jobs/{{jobId}}/live": VIEWER,
     f"POST {BELOW}/jobs/{{jobId}}/archive": EDITOR,
     f"POST {BELOW}/jobs/{{jobId}}/cancel": EDITOR,

@@ -107,6 +107,35 @@ async def test_changes_are_shown_against_the_documentation(editor, viewer, servi
     assert "The job changed no file." in await text_of(viewer, f"{path}/changes")
 
 
+async def test_editors_read_each_request_to_the_model(editor, viewer, service):
+    path = await created(editor, service, 'Append "Kites are <asked> for." to index.md')
+    await followed(editor, path)
+    assert f"{path}/requests" in await text_of(editor, path)
+    assert f"{path}/requests" not in await text_of(viewer, path)
+    await text_of(viewer, f"{path}/requests", 403)
+    page = await text_of(editor, f"{path}/requests")
+    count = int(re.search(r"Request (\d+) of \1<", page)[1])
+    assert count > 1
+    assert "You maintain the documentation of a software project." in page
+    assert "Kites are &lt;asked&gt; for." in page
+    assert f"as in request {count - 1}</span>" in page
+    first = await text_of(editor, f"{path}/requests?number=1")
+    assert f"Request 1 of {count}<" in first
+    assert "Earlier</a>" not in first
+    assert await text_of(editor, f"{path}/requests?number=0") == first
+    assert f"Request {count} of {count}<" in await text_of(editor, f"{path}/requests?number=999999")
+    assert f"Request {count} of {count}<" in await text_of(editor, f"{path}/requests?number=x1")
+    job_id = path.rsplit("/", 1)[1]
+    reads = service.cli("audit", "show", "--type", "audit-read", "--limit", "1000")["events"]
+    assert ("page job requests", job_id) in [
+        (read["data"]["command"], read["data"]["filters"].get("job")) for read in reads
+    ]
+    await asyncio.to_thread(service.cli, "audit", "erase", f"job-{job_id}", "--yes")
+    erased = await text_of(editor, f"{path}/requests")
+    assert "The text of this request is not on record" in erased
+    assert "You maintain" not in erased
+
+
 async def test_form_sent_twice_creates_one_job(editor, service):
     first = await created(editor, service, "Look around", form="one")
     assert await created(editor, service, "Look around", form="one") == first

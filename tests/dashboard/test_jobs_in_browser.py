@@ -108,7 +108,8 @@ def test_pages_are_accessible(browsing, service, people, axe, scheme, size):
         link = page.get_by_role("link", name="Pull request")
         link.wait_for()
         pull_request = urlsplit(link.get_attribute("href")).path
-        for address in (path, jobs_of(service), f"{jobs_of(service)}/new", f"{path}/changes", pull_request):
+        more = f"{path}/changes", f"{path}/requests", f"{path}/requests?number=1"
+        for address in (path, jobs_of(service), f"{jobs_of(service)}/new", *more, pull_request):
             page.goto(address)
             assert axe(page, colors_only=scheme == "dark") == []
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

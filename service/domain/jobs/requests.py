@@ -65,7 +65,7 @@ class SentMessage(Struct, frozen=True, omit_defaults=True):
     at: int = 0
     """The number of a message of the request before, from 1: it and those behind it are there again."""
     count: int = 0
-    """How many those are; 0 for a message that is told by the other fields."""
+    """How many those are; 0 for a message that the other fields describe."""
 
 
 class SentRequest(Struct, frozen=True, omit_defaults=True):
@@ -75,7 +75,7 @@ class SentRequest(Struct, frozen=True, omit_defaults=True):
     """The first messages, which are those of the request before."""
     added: tuple[SentMessage, ...]
     digest: str
-    """Of the whole: 16 hexadecimal digits."""
+    """16 hexadecimal digits, of all messages."""
     output_tokens: int = 0
     """The limit for the reply."""
 

@@ -1,7 +1,7 @@
 """The modules of the dashboard's pages, a line each."""
 
 from service.web.dashboard import keys, overview, people, start, usage, webhooks
-from service.web.dashboard.agent import job, jobs, pull_request
+from service.web.dashboard.agent import job, job_requests, jobs, pull_request
 from service.web.dashboard.documentation import projects, site_checks, sites, widget
 from service.web.dashboard.operators import audit, health, models, organizations, settings
 from service.web.dashboard.readers import analytics, gaps, passages, questions
@@ -16,6 +16,7 @@ MODULES = (
     identity_provider,
     jobs,
     job,  # after jobs: its address would match theirs
+    job_requests,
     keys,
     models,
     organizations,

@@ -9,20 +9,24 @@ from msgspec import Meta
 
 from service.commands.jobs.pull_requests import Verb
 from service.ports.code_host import ComparedChanges
+from service.queries.jobs.job_requests import read_request
 from service.queries.jobs.job_transcript import read_plan, read_transcript
 from service.queries.jobs.jobs import ReadJob
+from service.views.jobs.job_requests import JobRequestView
 from service.views.jobs.job_work import ChangesView, JobStepsView, changes_view, steps_view
 from service.views.projects import ProjectView
-from service.web.api.description.operations import Answer, Routes, cursor_parameter
+from service.web.api.description.operations import Answer, Parameter, Routes, cursor_parameter
 from service.web.api.jobs.job_bodies import JOB_ANSWER
 from service.web.api.jobs.jobs import job_response
 from service.web.http.access.access import project_for
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.hosted import PAGE_TURNS, act_on_job
 from service.web.http.problems import json_response, metadata_of
-from service.web.http.query_params import number_cursor
+from service.web.http.query_params import bad_query, number_cursor, whole_param
 
 MAX_VERSION = 10**15
+MAX_REQUESTS = 10**6
+"""Limit for the number of a request; jobs make far fewer."""
 STEPS_EXAMPLE = {
     "steps": [
         {
@@ -76,6 +80,43 @@ CHANGES_EXAMPLE = {
     "isReadable": True,
 }
 
+REQUEST_EXAMPLE = {
+    "number": 2,
+    "count": 2,
+    "at": "2026-11-21T09:30:04.000Z",
+    "model": "anthropic/claude-sonnet-4-5",
+    "lost": "",
+    "prompts": "3f2a9c0d41b7e8855a6c7d1e2f3a4b5c",
+    "isRebuilt": True,
+    "maxOutputTokens": 16384,
+    "linesLeftOut": 0,
+    "tools": [
+        {
+            "name": "read",
+            "description": "Read a file, whole or a range of its lines.",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+        }
+    ],
+    "messages": [
+        {
+            "role": "system",
+            "text": "You maintain the documentation of a software project.",
+            "calls": [],
+            "callId": None,
+            "isError": False,
+            "memoryBytes": 0,
+        },
+        {
+            "role": "assistant",
+            "text": "I read the page.",
+            "calls": [{"id": "a1B2c3D4e", "name": "read", "arguments": '{"path": "install.md"}'}],
+            "callId": None,
+            "isError": False,
+            "memoryBytes": 0,
+        },
+    ],
+}
+
 routes = Routes()
 
 
@@ -120,6 +161,36 @@ async def show_changes(request: web.Request) -> web.Response:
 
 def _encoded(changes: ComparedChanges) -> bytes:
     return msgspec.json.encode(changes_view(changes))
+
+
+@routes.operation(
+    "GET",
+    "/v2/agent/{projectId}/job/{id}/request",
+    "getJobRequest",
+    "Agent",
+    "Get a request to a job's model",
+    {200: Answer("The request as it was sent.", JobRequestView, example=REQUEST_EXAMPLE)},
+    description="What the model was sent for one of its replies: system prompt, tools and messages, rebuilt from the"
+    " job's events. Lines of context repositories that are not public are left out, and a line in their place says so."
+    " After an erasure of the job it is gone.",
+    parameters=(
+        Parameter(
+            "number",
+            "The number of the request, 1 to the `count` of an answer; the last one when not given.",
+            Annotated[int, Meta(ge=1, le=MAX_REQUESTS)],
+            example=1,
+        ),
+    ),
+    errors={400: ("invalid_request",), 404: ("job_not_found",)},
+)
+async def show_request(request: web.Request) -> web.Response:
+    _, job = await _job(request)
+    number = whole_param(request, "number", 0, least=1, most=MAX_REQUESTS)
+    asked = await read_request(request.app[STORE], job.view.id, lambda count: min(number or count, count))
+    if number > asked.count > 0:
+        raise bad_query("number", f"is at most {asked.count}, since the job has made no more requests")
+    body = await asyncio.to_thread(msgspec.json.encode, asked)
+    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "private, no-cache"})
 
 
 @routes.operation(

@@ -42,7 +42,7 @@ routes = web.RouteTableDef()
 @routes.get(JOB_PATH)
 async def show_job(request: web.Request) -> web.Response:
     viewer = await member(request)
-    project, job = await _job(request, viewer)
+    project, job = await find_job(request, viewer)
     return await _job_page(request, viewer, project, job)
 
 
@@ -101,7 +101,7 @@ def _number(text: str) -> int | None:
 async def follow_job(request: web.Request) -> web.StreamResponse:
     """Send the job's state and its new steps, each once, until it ends."""
     viewer = await member(request)
-    project, job = await _job(request, viewer)
+    project, job = await find_job(request, viewer)
     await _record_read(request, viewer, job)
     seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
     after = min(_number(seen) or 0, await request.app[STORE].head())
@@ -135,7 +135,7 @@ async def _fragments(
 async def show_changes(request: web.Request) -> web.Response:
     """Show the job's changes so far; others wrote the files, so they are compared and rendered in child processes."""
     viewer = await member(request)
-    project, job = await _job(request, viewer)
+    project, job = await find_job(request, viewer)
     await _record_read(request, viewer, job)
     async with request.app[PAGE_TURNS].slot(project.id):
         changes = await request.app[JOB_CHANGES](project, job.view.id)
@@ -157,7 +157,7 @@ async def show_changes(request: web.Request) -> web.Response:
 @routes.post(JOB_PATH + "/message")
 async def send_message(request: web.Request) -> web.Response:
     viewer = await member(request, "editor")
-    project, job = await _job(request, viewer)
+    project, job = await find_job(request, viewer)
     form = await read_form(request)
     text, sent = form.get("text", ""), form.get("form", "")
     key = "\npage " + sha256(f"{job.view.id}\n{sent}\n{text}".encode()).hexdigest() if sent else ""
@@ -195,7 +195,7 @@ async def unarchive(request: web.Request) -> web.Response:
 @routes.post(JOB_PATH + "/merge")
 async def merge(request: web.Request) -> web.Response:
     viewer = await member(request, "editor")
-    project, job = await _job(request, viewer)
+    project, job = await find_job(request, viewer)
 
     async def act(_store: EventStore, _job_id: str, by: Metadata) -> object:
         await act_on_job(request, project, job, "merge", by)
@@ -207,7 +207,7 @@ async def merge(request: web.Request) -> web.Response:
 @routes.post(JOB_PATH + "/close")
 async def close(request: web.Request) -> web.Response:
     viewer = await member(request, "editor")
-    project, job = await _job(request, viewer)
+    project, job = await find_job(request, viewer)
 
     async def act(_store: EventStore, _job_id: str, by: Metadata) -> object:
         await act_on_job(request, project, job, "close", by)
@@ -225,7 +225,7 @@ async def _done(
     counts: bool = False,
 ) -> web.Response:
     """Change a job and lead back to its page, which also shows a refusal. ``counts``: for the project's limit."""
-    project, job = await _job(request, viewer)
+    project, job = await find_job(request, viewer)
     try:
         store = request.app[STORE]
         if counts:
@@ -237,7 +237,7 @@ async def _done(
     return see_other(request, f"dashboard/{viewer.organization_id}/jobs/{job.view.id}", notice=notice)
 
 
-async def _job(request: web.Request, viewer: Member) -> tuple[ProjectView, ReadJob]:
+async def find_job(request: web.Request, viewer: Member) -> tuple[ProjectView, ReadJob]:
     """Return the job of the address, if it is the organization's. Raise NotFound."""
     await wait_for_head(request.app[STORE], request.app[VIEWS])
     project_id = await project_of_job(request.app[VIEWS], viewer.organization_id, request.match_info["jobId"])

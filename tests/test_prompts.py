@@ -15,11 +15,12 @@ from service.agent.prompts import PROMPTS as AGENT
 from service.agent.tools.arguments import descriptions
 from service.assistant.finding.model_tools import tools
 from service.assistant.prompts import PROMPTS as ASSISTANT
+from service.ports.probe_prompts import PROMPTS as PROBE
 from service.ports.prompts import Prompts
 from service.queries.readers.prompts import PROMPTS as GAPS
 
 PAGE = Path(__file__).parent.parent / "service" / "manual" / "prompts.md"
-FOLDERS = {"The agent": AGENT, "The assistant": ASSISTANT, "Gaps": GAPS}
+FOLDERS = {"The agent": AGENT, "The assistant": ASSISTANT, "Gaps": GAPS, "Trying a model": PROBE}
 EACH = [(prompts, name) for prompts in FOLDERS.values() for name in prompts.texts]
 
 

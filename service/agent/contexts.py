@@ -71,11 +71,13 @@ def shown(opened: Sequence[OpenedContext], contexts: Contexts) -> str:
     for one in opened:
         tree = contexts.trees.get(one.name)
         if tree is None:
-            lines.append(f"- @{one.name} cannot be read now: {contexts.problems.get(one.name, NOT_IN_TIME)}")
+            reason = contexts.problems.get(one.name, NOT_IN_TIME)
+            lines.append(prompt("context-not-read", name=one.name, reason=reason))
             continue
-        quoting = "" if one.public else " It is not public: do not quote its text in the title or the summary."
+        quoting = "" if one.public else f" {prompt('context-not-public')}"
         top = as_data("\n".join(_top(tree.readable_paths())))
-        lines.append(f"- @{one.name}/ is at commit {one.commit[:12]} of {one.ref}.{quoting} At its top:\n{top}")
+        commit = one.commit[:12]
+        lines.append(prompt("context", name=one.name, commit=commit, branch=one.ref, quoting=quoting, top=top))
     return "\n\n" + prompt("contexts", contexts="\n".join(lines)) if lines else ""
 
 

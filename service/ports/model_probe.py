@@ -27,6 +27,7 @@ from service.ports.model import (
     UserMessage,
     open_reply,
 )
+from service.ports.probe_prompts import PROMPTS
 
 Ability = Literal["word", "stream", "tool_call", "two_calls", "roles", "long_prompt"]
 ABILITIES: tuple[Ability, ...] = ("word", "stream", "tool_call", "two_calls", "roles", "long_prompt")
@@ -113,20 +114,21 @@ class _Probing:
         self.usage = Usage()
 
     async def run(self) -> None:
-        counted = await self._asked([UserMessage(_COUNT)])
+        counted = await self._asked([UserMessage(PROMPTS.text("count"))])
         if isinstance(counted, ServiceError):
             for one in not_answering(str(counted)):
                 self._note(one.ability, one.verdict, one.says, one.mend)
             return
         self._note_word(counted)
-        called = await self._asked([UserMessage(_ONE_CALL)], _TOOL)
+        tool = PROMPTS.tool(_NAME, _PARAMETERS)
+        called = await self._asked([UserMessage(PROMPTS.text("one_call", tool=_NAME))], tool)
         self._note_calls(called)
         if isinstance(called, ServiceError):
             self._note("two_calls", "fails", "It takes no tools.")
-            self._note_roles(await self._asked(_CONVERSATION[:3]))
+            self._note_roles(await self._asked(_conversation()[:3]))
         else:
-            self._note_two_calls(await self._asked([UserMessage(_TWO_CALLS)], _TOOL))
-            self._note_roles(await self._asked(_CONVERSATION, _TOOL))
+            self._note_two_calls(await self._asked([UserMessage(PROMPTS.text("two_calls", tool=_NAME))], tool))
+            self._note_roles(await self._asked(_conversation(), tool))
         await self._try_long_prompt()
 
     async def _asked(self, messages: list[ModelMessage], *tools: Tool) -> _Reply | ServiceError:
@@ -198,7 +200,7 @@ class _Probing:
         tokens = LONG_PROMPT_TOKENS if window is None else min(LONG_PROMPT_TOKENS, window * 3 // 4 - _REPLY_TOKENS)
         filler = "The quick brown fox jumps over the lazy dog. "
         long = filler * max(1, tokens * _CHARACTERS_PER_TOKEN // len(filler))
-        reply = await self._asked([UserMessage(f"The word is {_WORD}.\n\n{long}\n\n{_WHICH_WORD}")])
+        reply = await self._asked([UserMessage(PROMPTS.text("long", word=_WORD, filler=long.strip()))])
         mend = f"Set context_tokens of the model below {max(tokens, 2_048)}, or start the server with a larger window."
         if isinstance(reply, ServiceError):
             is_known = reply.code == CONTEXT_WINDOW_EXCEEDED
@@ -218,25 +220,26 @@ def _fits(call: ToolCall) -> bool:
         return False
 
 
+def _conversation() -> list[ModelMessage]:
+    """Return the order of messages that jobs and answers have."""
+    return [
+        SystemMessage(PROMPTS.text("system")),
+        UserMessage("Today is Monday."),
+        UserMessage("How is the weather in Paris?"),
+        AssistantMessage("", (ToolCall("a1B2c3D4e", _NAME, '{"city":"Paris"}'),)),
+        ToolMessage("a1B2c3D4e", _NAME, "sunny"),
+        UserMessage("Answer now."),
+    ]
+
+
 _NAME = "look_up_weather"
-_TOOL = Tool(
-    _NAME,
-    "Look up the weather of one city.",
-    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False},
-)
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
 _WORD = "juniper"
-_COUNT = "Count from 1 to 20 in digits, with commas between them, and write nothing else."
-_ONE_CALL = f"Call the tool {_NAME} for Paris. Do not answer in words."
-_TWO_CALLS = f"Call the tool {_NAME} twice in this one reply: for Paris and for Rome. Do not answer in words."
-_WHICH_WORD = "Which word was named in the first line? Answer with that word alone."
-_CONVERSATION: list[ModelMessage] = [
-    SystemMessage("You answer in one word."),
-    UserMessage("Today is Monday."),
-    UserMessage("How is the weather in Paris?"),
-    AssistantMessage("", (ToolCall("a1B2c3D4e", _NAME, '{"city":"Paris"}'),)),
-    ToolMessage("a1B2c3D4e", _NAME, "sunny"),
-    UserMessage("Answer now."),
-]
 _MODEL = "Look at its model, address and key: api_base and api_key_env in its [models] section, or on the page Models."
 _EMPTY = (
     "Look at the server's log, and set context_tokens in its [models] section to the window that it was started with."

@@ -76,9 +76,7 @@ async def _facts(workspace: Workspace, window_tokens: int | None) -> str:
         components=prompt("components", used=as_data(used)) + "\n" if used else "",
         folder=f"the folder {folder}/, which can be written (the rest is to be read)" if folder else "all of it",
         pages=f"{pages} pages",
-        included=f"- Pages include these files, which can be changed, too: {as_data(', '.join(included[:MAX_NAMED]))}\n"
-        if included
-        else "",
+        included=prompt("included", paths=as_data(", ".join(included[:MAX_NAMED]))) + "\n" if included else "",
         tree=prompt(
             "page-tree", order="in the order of the navigation" if is_ordered else "by path", tree=as_data(tree)
         )

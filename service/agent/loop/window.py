@@ -189,11 +189,10 @@ def in_short(step: TranscriptStep, whole: list[ModelMessage]) -> list[ModelMessa
         case ToolReturned(call_id=call_id, name=name, is_error=is_error):
             return [ToolMessage(call_id, name, _short_result(step), is_error)]
         case ChecksReported(problems=problems):
-            note = f"[The checks found problems here: {len(problems)}. The list was left out.]"
-            return [UserMessage(note, "checks")]
+            return [UserMessage(prompt("shortened-checks", count=str(len(problems))), "checks")]
         case BaseMerged(conflicts=conflicts) | WorkRebased(conflicts=conflicts) if conflicts:
             places = ", ".join(dict.fromkeys(conflict.path for conflict in conflicts))
-            return [UserMessage(f"[Branches were merged, with conflicts in these files:\n{as_data(places)}]", "merge")]
+            return [UserMessage(prompt("shortened-merge", paths=as_data(places)), "merge")]
         case (
             MessageAdded() | ModelReminded() | JobReopened() | RoundStarted()
             | BaseMerged() | WorkRebased() | BaseNotMerged()

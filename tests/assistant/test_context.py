@@ -109,7 +109,7 @@ def test_a_tool_result_is_marked_as_the_passages_are():
     assert f'<page-{MARK} title="Deploy" url="/deploy">\n<passage-{MARK} number="1" heading="' in results_text(
         [PASSAGE], MARK
     )
-    assert results_text([PASSAGE], MARK, f"More is left {MARK}.").endswith("\n\nMore is left .\n")
+    assert results_text([PASSAGE], MARK, f"More is left {MARK}.").endswith("\n\nMore is left .")
 
 
 def test_owner_text_comes_first_in_the_material_not_in_rules():

@@ -94,8 +94,7 @@ class CoreEventStore:
                 raise ValueError("an append needs events")
             check_stream(write.stream)  # here and not in the midst of a batch, which looks for its key and its version
         appends = self._writable()
-        if self._held is not None:
-            raise StoreLost(self._held)
+        self._check_kept()
         queued = appends.put(writes)
         try:
             return await queued
@@ -166,7 +165,7 @@ class CoreEventStore:
     # Secrets
 
     async def keep_secret(self, name: str, text: str) -> None:
-        self._check_open()
+        self._check_kept()
         await self._readers.run(lambda _: self._vault.keep_secret(name, text))
 
     async def find_secret(self, name: str) -> str | None:
@@ -422,6 +421,12 @@ class CoreEventStore:
         if self._appends is not None:
             self._appends.close_file()  # last, so that it takes the WAL along
         self._vault.close()
+
+    def _check_kept(self) -> None:
+        """Raise StoreLost where nothing may be written any more."""
+        self._check_open()
+        if self._held is not None:
+            raise StoreLost(self._held)
 
     def _check_open(self) -> None:
         if self._is_closed:

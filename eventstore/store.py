@@ -152,7 +152,7 @@ class EventStore(Protocol):
         """
 
     def hold(self, reason: str) -> None:
-        """Refuse each append from now on, with StoreLost; reading goes on."""
+        """Refuse each append and each new secret from now on, with StoreLost; reading goes on."""
 
     @property
     def held(self) -> str | None:

@@ -130,6 +130,8 @@ async def _running(
             away=AwayLog(log_place(data), away) if away else None,
         )
         server.log_watch.in_other_use = in_other_use
+        if not reads_only:
+            server.log_watch.note_files()
         if keys is not None:
             server.key_rotation = keys.rotation
             keys.install(server.app)

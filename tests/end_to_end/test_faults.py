@@ -157,3 +157,32 @@ def test_full_disk_refuses_what_it_cannot_keep_and_heals_itself(service):
     service.cli("audit", "verify")
     pulls = service.data / "hosted" / f"{service.project_id}.git" / "docsmith" / "pulls"
     assert sorted(file.name for file in pulls.iterdir()) == ["1.json", "2.json"]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("name", ["events.db", "keys.db"])
+def test_log_that_is_removed_or_replaced_while_it_is_served_takes_nothing_more(service, name, replaced):
+    """What was written would go on into a file without a name, acknowledged, and be gone at the next start."""
+    if not service.place.is_local:
+        pytest.skip("the log is not in the data folder")
+    service.start()
+    status, _ = asked(service, created("kept"), service.admin)
+    assert status == 201
+    file = service.data / name
+    shutil.copyfile(file, file.with_name(f"{name}.copy"))
+    if replaced:
+        file.with_name(f"{name}.copy").replace(file)
+    else:
+        file.unlink()
+    reasons = {}
+    while "log" not in reasons:
+        try:
+            with urllib.request.urlopen(f"{service.url}/readyz", timeout=60) as ready:
+                reasons = json.load(ready)["reasons"]
+        except urllib.error.HTTPError as error:
+            with error:
+                reasons = json.load(error)["reasons"]
+    assert f"{name} was removed or replaced" in reasons["log"]
+    assert asked(service, created("later"), service.admin)[0] == 503
+    with urllib.request.urlopen(f"{service.url}/healthz", timeout=60) as health:
+        assert health.status == 200

@@ -64,6 +64,9 @@ class LogReader(Protocol):
 class LogWriter(Protocol):
     """The one connection of this process that writes."""
 
+    identity: str
+    """The public key of the checkpoints, which the first event of a log names; empty for none."""
+
     def commit(self, appends: Sequence[Sequence[Append]], *, wants_events: bool) -> Batch:
         """Store each append, whole or not at all, and all that can be stored in one transaction.
 

@@ -29,7 +29,7 @@ from eventstore.errors import (
     StoreUnavailable,
 )
 from eventstore.events import Append, Appended, NewEvent, RecordedEvent
-from eventstore.log.chain import log_id_in
+from eventstore.log.chain import log_id_in, log_key_in
 from eventstore.log.rows import fold_rows, recorded_events
 from eventstore.snapshots import Snapshot, Snapshots
 from eventstore.store import Folded
@@ -137,6 +137,11 @@ class CoreEventStore:
             self._tail.publish(fresh)
         elif batch.last > self._tail.last:  # or another process's events come first, or these were not asked for
             self._updates.look()
+
+    def identify(self, public_key: str) -> None:
+        """Have the first event, of a log that has none yet, name the key of its checkpoints: base64 of 32 bytes."""
+        if self._backend.writer is not None:
+            self._backend.writer.identity = public_key
 
     def hold(self, reason: str) -> None:
         self._held = reason
@@ -317,6 +322,10 @@ class CoreEventStore:
     async def log_id(self) -> str:
         self._check_open()
         return log_id_in(await self._readers.run(lambda reader: reader.first_metadata()))
+
+    async def log_key(self) -> str:
+        self._check_open()
+        return log_key_in(await self._readers.run(lambda reader: reader.first_metadata()))
 
     async def stream_version(self, stream: str) -> int:
         self._check_open()

@@ -132,6 +132,9 @@ class EventStore(Protocol):
     async def log_id(self) -> str:
         """Return the id that the first event gives the log; empty for an empty log, and for one older than ids."""
 
+    async def log_key(self) -> str:
+        """Return the public key of the checkpoints that the first event names, in base64; empty where it names none."""
+
     async def stream_version(self, stream: str) -> int:
         """Return the version of a stream; 0 when it has no events."""
 

@@ -69,7 +69,17 @@ def obtain_keys(vault: Vault, appends: Sequence[Sequence[Append]]) -> Keys:
 class Draft:
     """The rows of a batch as it is being put together, and where they leave the log."""
 
-    def __init__(self, position: int, hash: bytes, now: datetime, keys: Keys, wants_events: bool) -> None:  # noqa: A002
+    def __init__(
+        self,
+        position: int,
+        hash: bytes,  # noqa: A002
+        now: datetime,
+        keys: Keys,
+        wants_events: bool,
+        identity: str = "",
+    ) -> None:
+        """``identity``: the key of the checkpoints, for the first event of a log."""
+        self._identity = identity
         self.position, self.hash, self.versions = position, hash, dict[str, int]()
         self.rows: list[Row] = []
         self.events: list[RecordedEvent] = []
@@ -139,7 +149,7 @@ class Draft:
                 metadata = metadata_bytes.decode()
                 self._metadata = (event.metadata, metadata_bytes, metadata)
             if position == 1:  # the metadata alone: an event of its own would need a stream that no one else writes
-                metadata_bytes = naming_log(metadata_bytes, os.urandom(16).hex())
+                metadata_bytes = naming_log(metadata_bytes, os.urandom(16).hex(), self._identity)
                 metadata, self._metadata = metadata_bytes.decode(), (None, b"", "")
             sealed = None
             if event.personal is not None:

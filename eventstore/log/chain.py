@@ -12,7 +12,8 @@ ciphertext: an erasure does not break the chain. What the chain alone cannot sho
 written again together with its hashes: for that, keep signed checkpoints (Ed25519, RFC 8032) out of reach of
 those who can write the log.
 
-The metadata of the first event name the log: ``"log"``, 32 random hex digits, which each checkpoint signs as well.
+The metadata of the first event name the log: ``"log"``, 32 random hex digits, which each checkpoint signs as well, and
+``"key"``, if the program that began it gave one (``CoreEventStore.identify``): the public key of its checkpoints.
 Logs from before have none, and neither do their checkpoints. service/manual/log-format.md has all of this for those who
 check a log with a program of their own.
 """
@@ -142,13 +143,23 @@ def log_id_in(metadata: bytes) -> str:
         return ""
 
 
-def naming_log(metadata: bytes, log: str) -> bytes:
-    """Return the metadata of a log's first event, encoded, with the log's id."""
-    return b'{"log":"%b"%b%b' % (log.encode(), b"" if metadata == b"{}" else b",", metadata[1:])
+def log_key_in(metadata: bytes) -> str:
+    """Return the key that the metadata of a log's first event name as that of its checkpoints; empty for none."""
+    try:
+        return msgspec.json.decode(metadata, type=_Named).key
+    except msgspec.MsgspecError:
+        return ""
+
+
+def naming_log(metadata: bytes, log: str, key: str = "") -> bytes:
+    """Return the metadata of a log's first event, encoded, with the log's id and the key of its checkpoints, if any."""
+    names = msgspec.json.encode({"log": log, "key": key} if key else {"log": log})
+    return names[:-1] + (b"" if metadata == b"{}" else b",") + metadata[1:]
 
 
 class _Named(Struct):
     log: str = ""
+    key: str = ""
 
 
 def sign_checkpoint(

@@ -72,6 +72,7 @@ class TableWriter:
         self._name = connections.address.name
         self._connection: asyncpg.Connection | None = None
         self._reader = TableReader(self._fetch)
+        self.identity = ""
         self._position, self._hash, self._recorded_at = 0, GENESIS, BEGINNING
         self._versions: dict[str, int] = {}
         self._is_alone = self._is_known = self._is_ending = self._is_begun = False
@@ -133,7 +134,7 @@ class TableWriter:
             asyncpg.UniqueViolationError, LookFirst: nothing was stored, for reasons to be found out.
         """
         self._look_up_versions(appends)
-        draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
+        draft = Draft(self._position, self._hash, self._now(), keys, wants_events, self.identity)
         before, previous = self._position, self._hash
         outcomes = [draft.add(append, self._version_of, look_first) for append in appends]
         if draft.rows:
@@ -179,7 +180,7 @@ class TableWriter:
         self._is_reconnected = False
         self._position, self._hash, self._recorded_at = position, hash_, time_of(recorded_at)
         self._look_up_versions(appends)
-        draft = Draft(position, hash_, self._now(), keys, wants_events)
+        draft = Draft(position, hash_, self._now(), keys, wants_events, self.identity)
         outcomes = [self._add(append, draft) for append in appends]
         end = draft.position, draft.hash, draft.now.isoformat(timespec="microseconds")
         if draft.rows:

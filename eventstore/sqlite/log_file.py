@@ -87,6 +87,7 @@ class FileWriter:
         self._db, self._path, self._vault, self._clock, self._wal = db, path, vault, clock, wal
         self._reader = FileReader(db)
         self._data_version = -1
+        self.identity = ""
         self._position, self._hash, self._recorded_at = 0, GENESIS, BEGINNING
         self._versions: dict[str, int] = {}
         self._is_ending = False
@@ -148,7 +149,7 @@ class FileWriter:
         Raises:
             sqlite3.IntegrityError, LookFirst: nothing was stored, for reasons to be found out.
         """
-        draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
+        draft = Draft(self._position, self._hash, self._now(), keys, wants_events, self.identity)
         before, previous = self._position, self._hash if self._position else None
         outcomes = [draft.add(append, self._version_of, look_first) for append in appends]
         rows = draft.rows
@@ -171,7 +172,7 @@ class FileWriter:
             self._position, self._hash, recorded_at = row or (0, GENESIS, "")
             self._recorded_at = time_of(recorded_at)
             self._versions.clear()
-        draft = Draft(self._position, self._hash, self._now(), keys, wants_events)
+        draft = Draft(self._position, self._hash, self._now(), keys, wants_events, self.identity)
         before = self._position
         outcomes = [self._add(append, draft) for append in appends]
         self._insert(draft.rows)

@@ -60,7 +60,19 @@ class SignInsFailed(Event, frozen=True, tag="sign-ins-failed"):
     last_at: datetime
 
 
-AuditEvent = AuditRead | LossAccepted | SignInsFailed
+class InstallationIdentified(Event, frozen=True, tag="installation-identified"):
+    """The key that signs checkpoints of the log. A log that names one in its first event has this only once another
+    signs in its place.
+    """
+
+    public_key: str
+    """The 32 bytes of an Ed25519 key, in base64."""
+    previous_key: str
+    """The one that the log named before; empty for none."""
+    identified_at: datetime
+
+
+AuditEvent = AuditRead | LossAccepted | SignInsFailed | InstallationIdentified
 
 
 class RecordReading(Struct, frozen=True):
@@ -89,7 +101,13 @@ class RecordFailedSignIns(Struct, frozen=True):
     last_at: datetime
 
 
-AuditCommand = RecordReading | AcceptLoss | RecordFailedSignIns
+class IdentifyInstallation(Struct, frozen=True):
+    public_key: str
+    previous_key: str
+    now: datetime
+
+
+AuditCommand = RecordReading | AcceptLoss | RecordFailedSignIns | IdentifyInstallation
 
 
 class Unread(Struct, frozen=True):
@@ -120,6 +138,8 @@ def decide(command: AuditCommand, reading: Reading) -> list[AuditEvent]:
             return [accepted]
         case RecordFailedSignIns():
             return [SignInsFailed(command.counts, command.networks, command.first_at, command.last_at)]
+        case IdentifyInstallation():
+            return [InstallationIdentified(command.public_key, command.previous_key, identified_at=command.now)]
         case _:
             assert_never(command)
 

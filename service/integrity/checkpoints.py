@@ -37,6 +37,8 @@ from service.integrity.shared_secrets import CHECKPOINT
 from service.ports.shared.shared_secrets import SharedSecrets
 
 KEY, PUBLIC_KEY, CHECKPOINTS = "checkpoint.key", "checkpoint.pub", "checkpoints.jsonl"
+KEPT = "checkpoint.kept"
+"""The file that says where a checkpoint was written last, for people to keep: doctor reminds of it without."""
 LAST_BYTES = 16_384
 """The last line of a file of checkpoints is within its last bytes, this many."""
 LOST_CHECKPOINTS = "checkpoints.lost.jsonl"

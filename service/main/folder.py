@@ -218,6 +218,7 @@ async def open_runtime(
         stack.push_async_callback(store.close)
         note_elsewhere(data, place)
         await _repeat_erasures(store)
+        await _name_key(store, data, is_local=place.is_local)
         views = await _open_views(data / "views.db", store, alone=alone)
         stack.push_async_callback(views.close)
         yield OpenFolder(data, settings, store, views, stack, models, await read_added(store, store))
@@ -357,6 +358,15 @@ async def _open_log(data: Path, place: "LogPlace", *, keeps_copy: bool) -> "Core
         return await place.open(local_copy=data / LOG_COPY if keeps_copy else None)
     except sqlite3.Error as error:  # its pages are only read once it is open
         raise explained(error, data / "events.db") from error
+
+
+async def _name_key(store: "CoreEventStore", data: Path, *, is_local: bool) -> None:
+    """Have a log that is begun now name the key of its checkpoints."""
+    if await store.head() == 0:
+        from service.integrity.identity import name_in_first_event
+        from service.integrity.shared_secrets import shared_secrets
+
+        await name_in_first_event(store, shared_secrets(data, store, is_local=is_local), data)
 
 
 async def _repeat_erasures(store: "EventStore") -> None:

@@ -17,6 +17,7 @@ from service.adapters.models.configured import ConfiguredModels
 from service.cli.runtime import Runtime
 from service.commands.guarded_projects import forget_unused_tokens
 from service.domain.errors import ServiceError
+from service.integrity.identity import record_identity
 from service.main.added_models import added_settings
 from service.main.app import build_app, serve_metrics
 from service.main.folder import configured_models
@@ -158,6 +159,9 @@ class Server:
         if not self.reads_only:
             await asyncio.to_thread(_remove_leftovers, runtime.data)
             await parts.erasures.repeat()
+            if not self.is_drill:
+                with suppress(StoreUnavailable):  # it is named at the next start
+                    await record_identity(runtime.store, runtime.shared_secrets, runtime.data)
             if parts.others is not None:
                 await find_home(runtime, parts.instances)
             if parts.hosted_folder is not None:

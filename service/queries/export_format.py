@@ -39,6 +39,8 @@ class Manifest(Struct, frozen=True, rename="camel"):
     """Whether what people typed is in it."""
     log: str = ""
     """The log's id."""
+    key: str = ""
+    """The public key of its checkpoints, as the log names it, in base64; empty where it names none."""
     through: int = 0
     """The log has been read up to this position."""
     is_complete: bool = False

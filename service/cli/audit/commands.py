@@ -30,11 +30,14 @@ from service.domain.formats import NewerFormat
 from service.domain.threads.threads import ANONYMOUS, ThreadStarted
 from service.integrity.checkpoints import (
     CHECKPOINTS,
+    KEPT,
+    PUBLIC_KEY,
     SignedCheckpoint,
     parse_checkpoints,
     read_checkpoints,
     read_public_key,
 )
+from service.integrity.identity import Identity, fingerprint, identity_in, own_key
 from service.integrity.shared_secrets import shared_secrets
 from service.integrity.verification import verify_log
 from service.queries.audit import PAGE, pages, shown
@@ -44,6 +47,7 @@ from service.views.audit import EventView
 from service.workers.checkpointing import make_checkpoint
 
 SHOWN_CHARACTERS = 200
+KEEP_ONE = "keep a checkpoint there: docsmith audit checkpoint --output FILE"
 
 
 audit = Group("audit")
@@ -59,26 +63,27 @@ audit = Group("audit")
 @kept_checkpoint_options
 @click.option("--from", "start", type=COUNT, default=1, metavar="POSITION", help="trust what is before it")
 async def verify(options: Options, output: Output) -> int:
-    await asyncio.to_thread(log_of, options.data)
+    log = await asyncio.to_thread(log_of, options.data)
     start = options.start
     kept: list[tuple[Path, SignedCheckpoint]] = []
     for file in options.checkpoint:
         kept += [(file, one) for one in read_checkpoints(file)]
     own: Path = options.data / CHECKPOINTS
+    identity = await identity_in(log)
     try:
         kept += [(own, one) for one in parse_checkpoints(_content(own), str(own))]
     except NewerFormat:
         raise
     except Invalid as error:
-        return _report(Verified(0, b"", None, str(error)), options, kept, output)
+        return _report(Verified(0, b"", None, str(error)), options, kept, identity, output)
     expected = read_public_key(options.public_key) if options.public_key is not None else None
     if expected is not None and not kept:
         none = f"there is no checkpoint that {options.public_key} could be checked with"
-        return _report(Verified(0, b"", None, none), options, kept, output)
+        return _report(Verified(0, b"", None, none), options, kept, identity, output)
     asked_for = options.checkpoint or [own]
     for file, one in kept:
         if problem := signature_problem(file, one, expected if file in asked_for else None):
-            return _report(Verified(0, b"", None, problem), options, kept, output)
+            return _report(Verified(0, b"", None, problem), options, kept, identity, output)
     checkpoints = [one.checkpoint() for _, one in kept]
     found = await asyncio.to_thread(
         verify_log,
@@ -87,7 +92,7 @@ async def verify(options: Options, output: Output) -> int:
         from_position=start,
         progress=lambda done, total: output.progress("verifying", done, total),
     )
-    return _report(found, options, kept, output)
+    return _report(found, options, kept, identity, output)
 
 
 def _content(file: Path) -> bytes:
@@ -97,7 +102,16 @@ def _content(file: Path) -> bytes:
         return b""
 
 
-def _report(found: Verified, options: Options, kept: list[tuple[Path, SignedCheckpoint]], output: Output) -> int:
+def _report(
+    found: Verified,
+    options: Options,
+    kept: list[tuple[Path, SignedCheckpoint]],
+    identity: Identity | None,
+    output: Output,
+) -> int:
+    own = own_key(options.data / PUBLIC_KEY)
+    given = [one for file, one in kept if file in options.checkpoint]
+    compared = [str(file) for file in (*options.checkpoint, options.public_key) if file is not None]
     value = {
         "sound": found.problem is None,
         "from": options.start,
@@ -110,12 +124,14 @@ def _report(found: Verified, options: Options, kept: list[tuple[Path, SignedChec
             for file, one in kept
         ],
         "publicKeyGiven": options.public_key is not None,
+        "key": None if own is None else fingerprint(own),
+        "keyInLog": None if identity is None else fingerprint(identity.public_key),
+        "comparedWith": compared,
     }
     if found.problem is not None:
         where = f"position {found.bad_position}: " if found.bad_position else ""
         output.result(value, f"NOT sound: {where}{found.problem}")
         return VERIFICATION_FAILED
-    given = [one for file, one in kept if file in options.checkpoint]
     lines = [f"sound: {found.position} events, head {found.hash.hex()}"]
     if options.start > 1:
         lines.append(f"the events before position {options.start} were not looked at")
@@ -123,8 +139,26 @@ def _report(found: Verified, options: Options, kept: list[tuple[Path, SignedChec
         lines.append(f"it holds each of {len(kept)} signed checkpoints, the last of position {kept[-1][1].position}")
     if given and options.public_key is None:
         lines.append(keys_to_compare(given))
+    lines.append(_key_line(own, identity))
+    if compared:
+        lines.append(f"compared with what was kept: {', '.join(compared)}")
+    else:
+        lines.append(f"compared with nothing kept elsewhere: an exchanged log would not be noticed ({KEEP_ONE})")
     output.result(value, "\n".join(lines))
     return DONE
+
+
+def _key_line(own: str | None, identity: Identity | None) -> str:
+    """Say which key signs, and whether the log names the same one."""
+    if own is None:
+        signs = "no key signs checkpoints here yet"
+        return signs if identity is None else f"{signs}; the log names {fingerprint(identity.public_key)}"
+    if identity is None:
+        return f"key {fingerprint(own)}; the log does not name it yet: the service does at its next start"
+    where = f"event {identity.position}"
+    if own == identity.public_key:
+        return f"key {fingerprint(own)}, as {where} of the log says"
+    return f"key {fingerprint(own)}, and NOT the one that {where} of the log names: {fingerprint(identity.public_key)}"
 
 
 @audit.command(
@@ -145,6 +179,7 @@ async def checkpoint(options: Options, output: Output) -> int:
     text = msgspec.json.encode(made).decode()
     if options.output is not None:
         await asyncio.to_thread(options.output.write_text, f"{text}\n", "utf-8")
+        await asyncio.to_thread((options.data / KEPT).write_text, f"{options.output.absolute()}\n", "utf-8")
     output.result(made, text)
     return DONE
 

@@ -29,6 +29,7 @@ from service.cli.audit.reading import (
 from service.cli.output import DONE, Output
 from service.cli.parsing import COUNT, FILE, Choice, Options, command
 from service.domain.errors import Conflict
+from service.integrity.identity import identity_in
 from service.queries.audit import pages
 from service.queries.export_format import (
     FORMAT,
@@ -63,7 +64,9 @@ async def export(options: Options, output: Output) -> int:
     folder, wanted = options.output, filter_of(options)
     filters = wanted.as_texts()
     log = await asyncio.to_thread(log_of, options.data)
-    new = Manifest(FORMAT, options.format, filters, options.personal, await asyncio.to_thread(log.log_id))
+    identity = await identity_in(log)
+    key = "" if identity is None else identity.public_key
+    new = Manifest(FORMAT, options.format, filters, options.personal, await asyncio.to_thread(log.log_id), key)
     manifest = await asyncio.to_thread(_begun, folder, new, log)
     before = len(manifest.files)
     start = max(wanted.after, manifest.through)
@@ -105,7 +108,7 @@ def _begun(folder: Path, new: Manifest, log: LogPlace) -> Manifest:
         raise Conflict(
             f"{folder} has an export of another log, which differs at position {last.last_position}: name a new folder."
         )
-    return replace(found, log=new.log, is_complete=False)
+    return replace(found, log=new.log, key=new.key, is_complete=False)
 
 
 class _Writer:

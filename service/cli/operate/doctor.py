@@ -19,6 +19,7 @@ from service.cli.parsing import Options, command
 from service.cli.runtime import Program, Runtime
 from service.domain.errors import ServiceError
 from service.domain.model import is_builtin
+from service.integrity.checkpoints import KEPT
 from service.integrity.log_place import MOVED_AWAY, log_place
 from service.ports.docs_source import Source
 from service.ports.model_probe import Ability, Probe, probe_model
@@ -153,6 +154,10 @@ async def _look_at_public_sites(runtime: Runtime) -> AsyncIterator[Finding]:
 
 
 async def _look_at_log(runtime: Runtime) -> AsyncIterator[Finding]:
+    if not (runtime.data / KEPT).exists():
+        says = "Nothing is known to be kept elsewhere that the log could be compared with: were it exchanged together"
+        says += " with the key that signs it, no one would notice."
+        yield Finding("checkpoint", "note", says, "docsmith audit checkpoint --output FILE   # and keep FILE elsewhere")
     last = await runtime.store.read_all(limit=1, backwards=True, after=0)
     if last and last[0].recorded_at > now():
         yield Finding(

@@ -87,6 +87,9 @@ class MeteredStore:
     async def log_id(self) -> str:
         return await self._store.log_id()
 
+    async def log_key(self) -> str:
+        return await self._store.log_key()
+
     async def stream_version(self, stream: str) -> int:
         return await self._store.stream_version(stream)
 

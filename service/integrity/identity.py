@@ -32,7 +32,7 @@ class Identity(Struct, frozen=True):
     public_key: str
     """In base64."""
     position: int
-    """Of the event that names it."""
+    """That of the event which names it."""
 
 
 def fingerprint(public_key: str) -> str:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from service.domain.errors import Invalid
+from service.domain.texts.unicode_forms import is_too_large
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 from service.ports.search_index import SearchIndex, Section
 from service.views.evaluation import EvaluationView, MissedView
@@ -214,7 +215,7 @@ def parse_questions(text: str, name: str, *, most: int) -> list[Question]:
 
 def problem_of(question: Question) -> str:
     """Return why a question cannot be asked; empty when it can."""
-    if not question.query.strip() or len(question.query) > MAX_QUESTION_CHARACTERS:
+    if not question.query.strip() or is_too_large(question.query, MAX_QUESTION_CHARACTERS):
         return "the query is blank, or too long"
     if (question.relevant and question.facts) or not all(map(_plain, question.relevant + question.facts)):
         return "give relevant pages or facts, not both, and none of them blank"

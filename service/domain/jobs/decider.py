@@ -110,6 +110,7 @@ from service.domain.jobs.states import (
 from service.domain.jobs.steps import step
 from service.domain.jobs.waiting import after_death, postponed, resumed
 from service.domain.jobs.work import evolve_work
+from service.domain.texts.unicode_forms import require_bounded
 
 __all__ = [
     "MAX_MESSAGES",
@@ -292,6 +293,8 @@ def _requested(new: RequestJob, job: Job) -> list[JobEvent]:
         raise Invalid("A job needs at least one message.")
     if not any(message.content.strip() for message in new.messages):
         raise Invalid("A job needs an instruction: every message is blank.")
+    for message in new.messages:
+        require_bounded(message.content, "The instruction")
     return [
         JobRequested(
             new.organization_id, new.project_id, new.repository, new.ref, new.model_alias, new.model, new.messages,

@@ -19,6 +19,7 @@ from service.domain.jobs.events import (
     ToolReturned,
 )
 from service.domain.jobs.states import Finished, Queued, Running, Work
+from service.domain.texts.unicode_forms import require_bounded
 
 MAX_MESSAGES = 500
 """Follow-ups of one job."""
@@ -46,6 +47,7 @@ def conversation(
 def _message_added(message: AddMessage, job: Queued | Running | Finished) -> list[JobEvent]:
     if not message.text.strip():
         raise Invalid("The message is blank.")
+    require_bounded(message.text, "The message")
     work, now = job.work, message.now
     if work.messages >= MAX_MESSAGES:
         raise _too_many()

@@ -12,6 +12,7 @@ from service.domain.errors import Conflict, Invalid, NotFound
 from service.domain.events import GONE, Event, PersonalText
 from service.domain.model import Usage
 from service.domain.search import SearchFilter
+from service.domain.texts.unicode_forms import is_too_large
 from service.domain.threads import feedback, recorded_reply
 from service.domain.threads.feedback import GiveFeedback
 from service.domain.threads.recorded_reply import (
@@ -272,8 +273,8 @@ def _stopped_from(thread: Thread, index: int, now: datetime) -> list[ThreadEvent
 
 
 def _check(new: PostMessage) -> None:
-    if not new.text.strip() or len(new.text) > MAX_QUESTION_CHARACTERS:
-        raise Invalid(f"A question has 1 to {MAX_QUESTION_CHARACTERS} characters.")
+    if not new.text.strip() or is_too_large(new.text, MAX_QUESTION_CHARACTERS):
+        raise Invalid(f"A question has 1 to {MAX_QUESTION_CHARACTERS} characters, also in Unicode's form NFKC.")
     if any(len(item.value) > MAX_CONTEXT_CHARACTERS for item in new.context):
         raise Invalid(f"A context value has at most {MAX_CONTEXT_CHARACTERS} characters.")
     if len(new.current_path) > MAX_PATH_CHARACTERS:

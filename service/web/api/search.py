@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from service.domain.errors import Invalid, NotFound
 from service.domain.search import SearchFilter, path_on_site
+from service.domain.texts.unicode_forms import require_bounded
 from service.domain.threads.threads import MAX_PAGE_SIZE, MAX_QUESTION_CHARACTERS
 from service.views.fields import described
 from service.views.projects import ProjectView
@@ -124,6 +125,7 @@ async def send_results(request: web.Request, project: ProjectView) -> web.Respon
     body = await read_body(request, SearchBody, mends_text=True)
     if not body.query.strip():
         raise Invalid("$.query: is blank", problems=(("$.query", "is blank"),))
+    require_bounded(body.query, "$.query")
     size = DEFAULT_RESULTS if body.page_size is None else body.page_size
     if size != int(size):
         raise Invalid("$.pageSize: is a whole number", problems=(("$.pageSize", "is a whole number"),))

@@ -13,6 +13,7 @@ from eventstore import StoreUnavailable
 from service.commands.threads import record_empty_search
 from service.domain.errors import Invalid, NotFound, RateLimited
 from service.domain.search import SearchFilter
+from service.domain.texts.unicode_forms import require_bounded
 from service.domain.threads.threads import MAX_QUESTION_CHARACTERS
 from service.ports.search_index import Page, Section
 from service.views.fields import described
@@ -82,6 +83,7 @@ async def search(call: Call[ProjectView], arguments: SearchArguments) -> SearchA
     """
     if not arguments.query.strip():
         raise Invalid("The query is blank. Send words, or a question.")
+    require_bounded(arguments.query, "query")
     await count_search(call.request, call.request.get(CALLER), call.scope)
     found = await call.request.app[INDEX].search(
         call.scope.domain, arguments.query, limit=RESULTS, filter=SearchFilter()

@@ -107,7 +107,7 @@ class CoreEventStore:
 
     @property
     def trouble(self) -> str | None:
-        return None if self._appends is None else self._appends.trouble
+        return None if self._appends is None else self._appends.trouble or self._appends.trouble_of_keys
 
     @property
     def away(self) -> str | None:
@@ -116,7 +116,7 @@ class CoreEventStore:
     async def check_writable(self) -> None:
         appends = self._writable()
         await asyncio.to_thread(self._backend.check_writable)
-        appends.trouble = None
+        appends.trouble = appends.trouble_of_keys = None
 
     def _writable(self) -> AppendQueue:
         self._check_open()

@@ -46,6 +46,8 @@ class AppendQueue:
         """Outcomes that are still to be set."""
         self.trouble: str | None = None
         """Why nothing could be stored the last time; None once something was."""
+        self.trouble_of_keys: str | None = None
+        """Why personal data could not be stored the last time, while all else could: the vault cannot be written."""
         self._flush_is_due = self._is_closed = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -120,6 +122,7 @@ class AppendQueue:
             self._publish(result)
             if result.last:
                 self.trouble = None
+            self._note_keys(outcomes)
         refused = [result] if isinstance(result, BaseException) else () if result.last else outcomes
         for outcome in refused:
             if isinstance(outcome, StoreUnavailable) and not isinstance(outcome, StoreBusy):
@@ -130,6 +133,11 @@ class AppendQueue:
             self._flush()
         if is_first:
             self._set_some()
+
+    def _note_keys(self, outcomes: Sequence[Outcome | BaseException]) -> None:
+        for outcome in outcomes:
+            if isinstance(outcome, StoreUnavailable) and not isinstance(outcome, StoreBusy) and outcome.file:
+                self.trouble_of_keys = str(outcome)
 
     def _set_some(self) -> None:
         for _ in range(min(SET_AT_ONCE, len(self._known))):

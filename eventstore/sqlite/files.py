@@ -307,7 +307,10 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def _is_full(path: Path) -> bool:
-    return shutil.disk_usage(path.parent).free < _SPARE_BYTES
+    try:
+        return shutil.disk_usage(path.parent).free < _SPARE_BYTES
+    except OSError:  # the disk has failed, or is not there any more
+        return False
 
 
 def _has_wal(path: Path) -> bool:

@@ -101,6 +101,7 @@ class _Files:
 
     def check_writable(self) -> None:
         files.write_nothing(self._path)
+        self.vault.check_writable()
 
     def watch(self, known: Callable[[], int]) -> FileWatch:
         return FileWatch(self._watch, refresh=self.vault.refresh, head=lambda db: FileReader(db).head(), known=known)

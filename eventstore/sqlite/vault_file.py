@@ -224,6 +224,12 @@ class VaultFile:
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
+    def check_writable(self) -> None:
+        """Commit a change that changes nothing, where there is a file. Raises StoreUnavailable and its kinds."""
+        with self._lock:
+            if self._db is not None and not self._read_only:
+                files.write_nothing(self._path)
+
     def close(self) -> None:
         with self._lock:
             if self._db is not None:

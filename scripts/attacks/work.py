@@ -64,6 +64,44 @@ async def long_questions(target: Target, answers: Answers) -> None:
         await again_and_again(target.many(20), one)
 
 
+@attack("questions, searches and jobs of characters that become eighteen each", "400")
+async def growing_texts(target: Target, answers: Answers) -> None:
+    text = "\ufdfa" * 32_768
+    async with session() as http:
+
+        async def one(place: int) -> None:
+            if place % 3 == 0:
+                body, url, headers = _question(text), target.assistant(), target.a.assistant
+            elif place % 3 == 1:
+                body, url, headers = {"query": text}, target.assistant("v1/search/{}"), target.a.assistant
+            else:
+                body, url, headers = {"prompt": text}, target.job(), target.a.admin
+            await send(http, answers, "POST", url, json=body, headers=headers)
+
+        await again_and_again(target.many(20), one)
+
+
+@attack("projects and keys without end", "201", "400", "403", "409", "502")
+async def creations(target: Target, answers: Answers) -> None:
+    numbers = itertools.count(1)
+    async with session() as http:
+
+        async def one(place: int) -> None:
+            number = next(numbers)
+            if place % 2:
+                body: dict[str, object] = {
+                    "name": f"p{number}",
+                    "repository": "http://127.0.0.1:9/x",
+                    "codeHost": "local",
+                }
+                await send(http, answers, "POST", f"{target.url}/v2/projects", json=body, headers=target.a.admin)
+            else:
+                body = {"kind": "admin", "name": f"k{number}", "scope": "jobs"}
+                await send(http, answers, "POST", f"{target.url}/v2/keys", json=body, headers=target.a.admin)
+
+        await again_and_again(target.many(20), one)
+
+
 @attack("searches without end", "200")
 async def search_floods(target: Target, answers: Answers) -> None:
     async with session() as http:
@@ -287,8 +325,9 @@ def _elsewhere(what: str, mood: str) -> Attack:
 
 
 ATTACKS: tuple[Attack, ...] = (
-    thread_floods, long_questions, search_floods, one_long_thread, left_streams, feedback_floods, job_floods,
-    message_floods, idempotency_keys, events_not_read, long_waits, exports, diff_words, diff_files, diff_line,
+    thread_floods, long_questions, growing_texts, creations, search_floods, one_long_thread, left_streams,
+    feedback_floods, job_floods, message_floods, idempotency_keys, events_not_read, long_waits, exports, diff_words,
+    diff_files, diff_line,
     _model("tool arguments nested 3,000 deep", "siege-nested"),
     _model("two thousand tool calls in each reply of the model", "siege-many-calls"),
     _model("regular expressions that take for ever, from the model", "siege-regexes"),

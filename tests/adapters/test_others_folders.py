@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from service.adapters.git.dulwich_docs import DulwichDocs
 from service.adapters.git.folder import Scan
+from service.adapters.git.import_repository import import_repository
 from service.adapters.git.opened_folder import Folders, open_folder
+from service.adapters.git.remote.remotes import Remote
 from service.adapters.git.repositories import opened
 from service.domain.errors import Forbidden, Invalid, ServiceError
 from tests.adapters.test_dulwich_docs import LOCAL, commit_to, make_repository, write_folder
@@ -229,3 +231,14 @@ async def test_sound_repository_is_imported_and_followed(place, name):
     assert await docs.refresh(source)
     files = {file.path: file.blob for file in await docs.list_files(source, (await docs.fetch(source)).base_commit)}
     assert await docs.read_file(source, files["index.md"]) == b"# Two\n"
+
+
+def test_errors_of_an_archive_name_no_folder_of_the_service(tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in ("A.md", "a.md"):
+        (files / name).write_text("# A\n")
+    with pytest.raises(Invalid, match="differs from its neighbour") as error:
+        import_repository(tmp_path / "hosted" / "p.git", Remote("", str(files), is_plain=True), "main")
+    assert str(tmp_path) not in str(error.value)
+    assert "the archive/a.md" in str(error.value)

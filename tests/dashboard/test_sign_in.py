@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.cookies import SimpleCookie
@@ -265,6 +266,21 @@ async def test_proxy_header_counts_from_trusted_proxies_alone(tmp_path):
             eve = {"X-Forwarded-User": "eve@example.com"}
             others = await client.get("/account", headers=eve | kept, allow_redirects=False)
             assert others.status == 303
+
+
+@pytest.mark.parametrize("named", [b"\xff\xfe@example.com", "\u212ada@example.com".encode(), b"ada"])
+async def test_address_of_a_proxy_that_is_none_is_nobodys(proxied, named):
+    host = f"localhost:{proxied.url.rpartition(':')[2]}"
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(host.rpartition(":")[2]))
+    for path in (b"/sign-in", b"/account"):
+        head = b"GET %b HTTP/1.1\r\nHost: %b\r\nX-Forwarded-User: %b\r\n\r\n" % (path, host.encode(), named)
+        writer.write(head)
+        status = (await reader.readuntil(b"\r\n")).split()[1]
+        assert status in (b"200", b"303", b"401", b"403"), status
+        rest = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", rest)
+        await reader.readexactly(int(length[1]) if length else 0)
+    writer.close()
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class Found(NamedTuple):
             return folder.file(self.parts[-1])[0]
 
 
-def import_folder(repository: Path, folder: Path, branch: str, root: str = "") -> str:
+def import_folder(repository: Path, folder: Path, branch: str, root: str = "", name: Path | None = None) -> str:
     """Put the folder's files into a new bare repository as one commit on the branch. Its time is that of the newest
     file, so the same files give the same commit. Nothing is flushed: that is the caller's (``create``).
 
@@ -55,11 +55,11 @@ def import_folder(repository: Path, folder: Path, branch: str, root: str = "") -
     cannot be shown too, so that an index can list them as left out; neither is followed or used. ``root``: see
     ``open_folder``.
     """
-    with open_folder(folder, root) as opened:
+    with open_folder(folder, root, name) as opened:
         scan = Scan(opened)
         tree = scan.tree()
         if tree is None:
-            raise Invalid(f"There are no files in {folder}.", code="bad_repository")
+            raise Invalid(f"There are no files in {name or folder}.", code="bad_repository")
         commit = Commit()
         commit.tree, commit.parents = tree, []
         commit.author = commit.committer = AUTHOR

@@ -37,7 +37,7 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
 
         def fill(made: Path) -> None:
             if is_plain:
-                import_folder(made, Path(remote.path), ref, remote.root)
+                import_folder(made, Path(remote.path), ref, remote.root, remote.name)
             else:
                 _import_branch(made, remote, ref)
 

@@ -139,15 +139,16 @@ def _changed(path: Path) -> Unavailable:
     return Unavailable(f"{path} changed while it was being read, or is a link.")
 
 
-def open_folder(path: Path, root: str = "") -> OpenedFolder:
-    """Open a folder. With ``root``, a folder of this machine that the operator has named, no part of the path below it
-    may be a link. Raises Invalid where there is no folder, Forbidden for a link and for what may not be read.
+def open_folder(path: Path, root: str = "", name: Path | None = None) -> OpenedFolder:
+    """Open a folder, called by its path or by a ``name`` in messages. With ``root``, a folder of this machine that the
+    operator has named, no part of the path below it may be a link. Raises Invalid where there is no folder, Forbidden
+    for a link and for what may not be read.
     """
     beginning = Path(root) if root else path
     try:
         with OpenedFolder._checked(path):
             descriptor = os.open(beginning, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        with OpenedFolder(descriptor, beginning) as opened:
+        with OpenedFolder(descriptor, beginning if name is None else name) as opened:
             return opened.folder(*path.relative_to(beginning).parts)
     except Unavailable:
         if root and os.path.lexists(path):

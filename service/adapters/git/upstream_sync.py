@@ -77,11 +77,11 @@ Take = Callable[[BareRepository], tuple[ObjectID, int]]
 
 def _folder(remote: Remote) -> Take:
     def take(repository: BareRepository) -> tuple[ObjectID, int]:
-        with open_folder(Path(remote.path), remote.root) as opened:
+        with open_folder(Path(remote.path), remote.root, remote.name) as opened:
             scan = Scan(opened)
             tree = scan.tree()
             if tree is None:
-                raise Invalid(f"There are no files in {remote.path}.", code="bad_repository")
+                raise Invalid(f"There are no files in {opened.path}.", code="bad_repository")
             objects = Objects(repository)
             for name, file in scan.files.items():
                 if name not in objects:

@@ -20,9 +20,10 @@ from msgspec import Struct, field
 from service import __version__
 from service.domain.access.callers import address_of
 from service.domain.access.names import name_of
+from service.domain.errors import NotFound
 from service.views.projects import ProjectView
 from service.web.http.access.access import PROJECT_DIRECTORY, PUBLIC_SITES, site_not_found
-from service.web.http.access.hosts import service_address
+from service.web.http.access.hosts import NAMES, is_host_ours, service_address
 from service.web.http.site_addresses import site_address
 from service.wire.mcp.requests import VERSIONS
 
@@ -77,10 +78,17 @@ class Catalog(Struct, frozen=True, rename="camel"):
     entries: tuple[CatalogEntry, ...]
 
 
+def _require_name(request: web.Request) -> None:
+    """Raise NotFound where a card would name the service by what the request says, and that is none of its names."""
+    if not request.app[NAMES].public_url and not is_host_ours(request):
+        raise NotFound("Cards name this service by its public address. Set server.public_url.")
+
+
 @routes.get("/.well-known/ai-catalog.json")
 @routes.get("/.well-known/mcp/catalog.json")
 @routes.get("/.well-known/mcp.json")
 async def show_catalog(request: web.Request) -> web.Response:
+    _require_name(request)
     host, base = _host(request), service_address(request)
     entries = [
         CatalogEntry(
@@ -90,7 +98,7 @@ async def show_catalog(request: web.Request) -> web.Response:
         if (project := await _project(request, domain)) is not None
     ]
     kind = CATALOG_TYPE if request.path.endswith("ai-catalog.json") else "application/json"
-    return _document(Catalog("1.0", tuple(entries)), kind)
+    return _document(request, Catalog("1.0", tuple(entries)), kind)
 
 
 @routes.get("/mcp/{domain}/server-card")
@@ -105,6 +113,7 @@ async def show_only_card(request: web.Request) -> web.Response:
 
 
 async def _card(request: web.Request, domain: str) -> web.Response:
+    _require_name(request)
     project = await _project(request, domain)
     if project is None:
         raise site_not_found()
@@ -117,11 +126,15 @@ async def _card(request: web.Request, domain: str) -> web.Response:
         (Remote(f"{service_address(request)}/mcp/{domain}"),),
         site_address(request, project),
     )
-    return _document(card, CARD_TYPE)
+    return _document(request, card, CARD_TYPE)
 
 
-def _document(value: Struct, content_type: str) -> web.Response:
-    return web.Response(body=msgspec.json.encode(value), content_type=content_type, headers=HEADERS)
+def _document(request: web.Request, value: Struct, content_type: str) -> web.Response:
+    """Answer with what may be kept for a minute, unless it names the service as the request does."""
+    headers = dict(HEADERS)
+    if not request.app[NAMES].public_url:
+        headers[hdrs.CACHE_CONTROL] = "no-store"
+    return web.Response(body=msgspec.json.encode(value), content_type=content_type, headers=headers)
 
 
 async def _project(request: web.Request, domain: str) -> ProjectView | None:

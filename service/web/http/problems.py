@@ -5,6 +5,7 @@ one short plain sentence.
 """
 
 import asyncio
+import errno
 import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -250,9 +251,9 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except ConnectionResetError:
         raise
     except Exception as error:  # the edge of a request; the other such clauses are at the edges of a job and of a reply
-        is_short = isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS
+        is_short = isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS | {errno.EIO}
         if is_short:
-            log.warning("too many files are open", path=route_of(request))
+            log.warning("files cannot be used", path=route_of(request), reason=str(error))
         else:
             log.exception("unhandled", path=route_of(request), request_id=request.get(REQUEST_ID))
         if _begun(request):

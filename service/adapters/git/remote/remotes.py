@@ -34,6 +34,11 @@ class Remote(Struct, frozen=True):
     says. Empty for what the operator named at the terminal, where git's own files may be elsewhere.
     """
 
+    @property
+    def name(self) -> Path | None:
+        """The name of a folder in messages, where its path is of the service itself."""
+        return Path("the archive") if self.is_plain else None
+
     def __repr__(self) -> str:
         return f"Remote({self.url or self.path!r})"  # no token in a log, a traceback or an assertion
 

@@ -35,6 +35,7 @@ class PageName(Struct, frozen=True, gc=False):
     """As written: with its anchor, and with the end of the tag where that stands between both."""
     start: int
     form: Form
+    is_image: bool = False
 
 
 _HUGO = re.compile(
@@ -65,23 +66,38 @@ _INCLUDES = tuple(
         r"\{\{[<%]\s*+(?:readfile|include)\s++(?:file=)?[\"']([^\"'\n]{1,500})",  # Hugo, Docsy
     )
 )
+_LOADER = r"(?:!{1,2}[\w.?=,&-]{1,100}!)?"
+"""Of webpack, before the file that it is to read."""
 _INCLUDES_OUTSIDE_CODE = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         r"^<<<[ \t]+([^\s{}#\[]{1,500})",  # VitePress
         r"<Snippet\s[^<>]{0,200}?file=[\"']([^\"'\n]{1,500})",  # Mintlify
-        r"^(?:import|export)\s[^'\"\n]{0,500}\bfrom\s+[\"']((?:\.{1,2}|@|@site|~)?/[^\"'\n]{1,500})",  # MDX
+        rf"^(?:import|export)\s[^'\"\n]{{0,500}}\bfrom\s+[\"']{_LOADER}"  # MDX
+        r"((?:\.{1,2}|@|@site|~)?/[^\"'\n]{1,500})",
+        rf"\brequire\([\"']{_LOADER}((?:\.{{1,2}}|@site)/[^\"'\n]{{1,500}})[\"']\)",
+    )
+)
+_IMAGES = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?(?:image|figure)::[ \t]+([^\s{]{1,500})",  # reStructuredText
+        r"^[ \t]*[`~:]{3,10}\{(?:image|figure)\}[ \t]*([^\s{]{1,500})",  # MyST
     )
 )
 _SIGN = re.compile(
-    r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s|[:{](?:any|term|download)[:}]`", re.MULTILINE
+    r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s|[:{](?:any|term|download)[:}]`"
+    r"|\{(?:image|figure)\}|\brequire\(",
+    re.MULTILINE,
 )
+_FILE = re.compile(r"^[ \t]+:file:[ \t]+(\S{1,500})", re.MULTILINE)
 _DOCUMENT = re.compile(r"(?::doc:|\{doc\})`(?:[^`<>\n]{0,300}<)?([^`<>\n]{1,300})>?`")
 _LABEL = re.compile(r"(?::(?:numref|ref):|\{(?:numref|ref)\})`(?:[^`<>]{0,300}<)?([^`<>]{1,300})>?`")
 _ANY = re.compile(r"(?::any:|\{any\})`(?:[^`<>]{0,300}<)?!?([^`<>]{1,300})>?`")
 _TERM = re.compile(r"(?::term:|\{term\})`(?:[^`<>]{0,300}<)?!?([^`<>]{1,300})>?`")
 _DOWNLOAD = re.compile(r"(?::download:|\{download\})`(?:[^`<>]{0,300}<)?([^`<>\n]{1,300})>?`")
 _XREF = re.compile(r"\bxref:([^\s\[\]{}]{1,300}\.adoc(?:#[^\s\[\]{}]{0,200})?)\[|<<([^\s<>,{}]{1,300}\.adoc)[#,>]")
+_ASCIIDOC_FILE = re.compile(r"^include::(\.{1,2}/[^\s\[\]{}]{1,300})\[", re.MULTILINE)
 _ASCIIDOC_CODE = re.compile(r"^(-{4,}|\.{4,})[ \t]*\n(?:(?!\1[ \t]*$)[^\n]*\n){0,2000}", re.MULTILINE)
 _SHOWN = re.compile(r"[ \t]*[`~]{3,}[ \t]*\{(?!code|literalinclude|prompt|parsed-literal|sourcecode)")
 """The first line of a block that is read as a part of the page."""
@@ -126,9 +142,16 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
     shown = _shown(text, path, code)
     for pattern, form in _ROLES:
         yield from (name for name, start in _placed(pattern, text, form) if not _is_in(start, shown))
+    for pattern in _IMAGES:
+        yield from (
+            replace(each, is_image=True) for each in _matches(pattern, text, "link") if not _is_in(each.start, shown)
+        )
+    if path.endswith(".rst"):
+        yield from (each for each in _matches(_FILE, text, "include") if not _is_in(each.start, shown))
     if path.endswith(".adoc"):
         blocks = [match.span() for match in _ASCIIDOC_CODE.finditer(text)] if "xref:" in text or "<<" in text else []
         yield from (each for each in _matches(_XREF, text, "xref") if not _is_in(each.start, blocks))
+        yield from _matches(_ASCIIDOC_FILE, text, "include")
     yield from _matches(_REFRESH, prose, "link")
     if path.endswith(".rst"):
         yield from _matches(_REST_LINK, text, "link")

@@ -258,3 +258,71 @@ async def test_translation_of_a_removed_page_is_named(head):
     assert found.files[french] == PAGE
     found = await done({**files, "docs/a.md": PAGE}, f"remove page {french}")
     assert found.problems == ()
+
+
+PART = "## Set the sail\n\nText.\n"
+SHOWN_PARTS = {
+    "mkdocs": (
+        {"mkdocs.yml": "site_name: S\nmarkdown_extensions:\n- pymdownx.snippets:\n    base_path: [docs]\n"},
+        ("docs/a.md", '# A\n\n--8<-- "parts/p.md"\n'),
+        ("docs/parts/p.md", "docs/b.md", "a.md"),
+    ),
+    "mdbook": (
+        {"book.toml": '[book]\ntitle = "S"\n', "src/SUMMARY.md": "# Summary\n\n- [A](a.md)\n- [B](b.md)\n"},
+        ("src/a.md", "# A\n\n{{#include p.md}}\n"),
+        ("src/p.md", "src/b.md", "a.md"),
+    ),
+    "docusaurus": (
+        docusaurus(),
+        ("docs/a.mdx", "import P from './_p.mdx'\n\n# A\n\n<P />\n"),
+        ("docs/_p.mdx", "docs/b.md", "./a.mdx"),
+    ),
+    "vitepress": (
+        {"docs/.vitepress/config.ts": "export default {title: 'S'}\n"},
+        ("docs/a.md", "# A\n\n<!--@include: ./p/p.md-->\n"),
+        ("docs/p/p.md", "docs/b.md", "./a.md"),
+    ),
+    "mintlify": (
+        {"docs.json": '{"name": "S", "navigation": {"pages": ["a", "b"]}}\n'},
+        ("a.mdx", "import P from '/snippets/p.mdx'\n\n# A\n\n<P />\n"),
+        ("snippets/p.mdx", "b.mdx", "/a"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SHOWN_PARTS)
+async def test_links_to_a_heading_of_a_shown_file_follow_it(kind):
+    site, (page, text), (part, other, target) = SHOWN_PARTS[kind]
+    link = f"# B\n\n[a]({target}#set-the-sail) and [top]({target})\n"
+    files = {**site, page: text, part: PART, other: link}
+    found = await done(files, 'replace "Set the sail" with "Raise the sail" in every page')
+    assert found.problems == ()
+    assert found.changed == {
+        part: PART.replace("Set the", "Raise the"),
+        other: link.replace("#set-the-sail", "#raise-the-sail"),
+    }
+    there = {**files, page: f"{text}\n## Set the sail\n\nText of its own.\n"}
+    kept = await done(there, f'replace "Set the sail" with "Raise the sail" in {part}')
+    assert kept.changed.keys() == {part}
+
+
+async def test_files_that_a_moved_page_shows_are_found_from_its_new_folder():
+    page = (
+        "A\n=\n\n.. image:: a.png\n\n.. figure:: /d/a.png\n\n.. csv-table:: T\n   :file: t.csv\n\n"
+        ".. |s| image:: a.png\n\n::\n\n   .. image:: a.png\n\n"
+    )
+    files = {**SPHINX, "d/a.rst": page, "d/a.png": "x", "d/t.csv": "x\n", "d/x.rst": "X\n=\n"}
+    found = await done(files, "rename page d/a.rst to e/a.rst")
+    assert found.problems == ()
+    head, code, shown = page.partition("::\n\n   .. image")
+    assert found.files["e/a.rst"] == head.replace(" a.png", " ../d/a.png").replace("t.csv", "../d/t.csv") + code + shown
+    mdx = "import x from '!!raw-loader!./x.py'\n\n# A\n\n<img src={require('./a.png').default} />\n"
+    sources = {"docs/d/x.py": "1\n", "docs/d/a.png": "x", "docs/b.md": PAGE}
+    found = await done({**docusaurus(), **sources, "docs/d/a.mdx": mdx}, "rename page docs/d/a.mdx to docs/e/a.mdx")
+    assert found.files["docs/e/a.mdx"] == mdx.replace("./x.py", "../d/x.py").replace("./a.png", "../d/a.png")
+    assert {one.code for one in found.problems} == {"new_code"}
+    adoc = "= A\n\ninclude::./p.adoc[]\n\ninclude::partial$q.adoc[]\n"
+    pages = "modules/ROOT/pages"
+    antora = {"antora.yml": "name: s\nversion: '1'\n", f"{pages}/d/a.adoc": adoc, f"{pages}/d/p.adoc": "x\n"}
+    found = await done(antora, f"rename page {pages}/d/a.adoc to {pages}/e/a.adoc")
+    assert found.files[f"{pages}/e/a.adoc"] == adoc.replace("./p.adoc", "../d/p.adoc")

@@ -193,3 +193,17 @@ async def test_relref_of_hugo(target):
     assert await found(files, {"content/b.md": text.replace("TARGET", target)}) == []
     broken = await found(files, {"content/b.md": text.replace("TARGET", target.replace("a", "gone"))})
     assert broken == [("link_broken", "content/b.md", 3)]
+
+
+async def test_heading_of_a_shown_file_that_went_leaves_links_broken():
+    files = {
+        "docusaurus.config.js": DOCUSAURUS["docusaurus.config.js"],
+        "docs/a.mdx": "import P from './_p.mdx'\n\n# A\n\n<P />\n",
+        "docs/_p.mdx": "import Q from './_q.mdx'\n\n<Q />\n",
+        "docs/_q.mdx": "## Sail\n\nText.\n\n## Mast\n\nText.\n",
+        "docs/b.mdx": "# B\n\n[a](./a.mdx#sail) [b](./a.mdx#mast)\n",
+    }
+    went = {"docs/_q.mdx": "## Mast\n\nText.\n"}
+    assert await found(files, went) == [("anchor_broken", "docs/b.mdx", 3)]
+    both = {**went, "docs/b.mdx": files["docs/b.mdx"] + "\nMore.\n"}
+    assert await found(files, both) == [("anchor_broken", "docs/b.mdx", 3)]

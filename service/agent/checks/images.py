@@ -16,13 +16,12 @@ from msgspec import Struct
 
 from service.agent.checks.changed import Changed
 from service.agent.checks.links.links import Links
-from service.agent.checks.markup import PageLink, links_of
-from service.agent.checks.pages import markdown_of
+from service.agent.checks.markup import links_of
 from service.agent.checks.rules import IMAGE_MISSING
 from service.agent.workspace import Workspace
 from service.domain.jobs.decider import Problem
 from service.markup.dialects.dialect import Dialect
-from service.markup.pages import is_markdown, is_page
+from service.markup.pages import is_page
 from service.retrieval.site.navigation import SitePage
 
 MAX_LOOKED_FOR = 200
@@ -31,9 +30,6 @@ MAX_NAMES = 200
 """Names that one is compared with."""
 MAX_FOLDERS, MAX_ABOVE = 50, 10
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".bmp", ".apng")
-_RST_IMAGE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?(?:image|figure)::[ \t]+([^\s{]{1,500})", re.M)
-_COLON_IMAGE = re.compile(r"^[ \t]*:{3,10}\{(?:image|figure)\}[ \t]+([^\s{]{1,500})", re.MULTILINE)
-_FENCE_IMAGE = re.compile(r"\{(?:image|figure)\}[ \t]*([^\s{]{1,500})")
 _ALIAS = re.compile(r"(?:@site|@|~)/(?:src/)?")
 
 
@@ -93,20 +89,9 @@ def _added(changed: Sequence[Changed], dialect: Dialect) -> list[_Image]:
 
 
 def _images(text: str, path: str, dialect: Dialect) -> Iterator[_Image]:
-    images: list[PageLink] = [link for link in links_of(text, path, dialect) if link.is_image]
-    found = [(link.target, link.line) for link in images]
-    if is_markdown(path) and ("{image}" in text or "{figure}" in text):
-        page = markdown_of(text, path, dialect)
-        shown = ((block, _FENCE_IMAGE.match(block.info)) for block in page.blocks if block.kind == "fence")
-        found += [(match[1], page.first_line + block.first + 1) for block, match in shown if match is not None]
-    for pattern in (_RST_IMAGE, _COLON_IMAGE) if "::" in text else ():
-        line, at = 1, 0
-        for match in pattern.finditer(text):
-            line, at = line + text.count("\n", at, match.start(1)), match.start(1)
-            found.append((match[1], line))
-    for target, line in found:
-        image = _Image(path, target, line)
-        if image.file.lower().endswith(_SUFFIXES) and "://" not in target and not target.startswith("//"):
+    for link in links_of(text, path, dialect):
+        image = _Image(path, link.target, link.line)
+        if link.is_image and image.file.lower().endswith(_SUFFIXES) and "://" not in link.target:
             yield image
 
 

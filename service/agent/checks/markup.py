@@ -79,7 +79,7 @@ def links_of(text: str, path: str = "", dialect: Dialect = PLAIN) -> list[PageLi
     known = {start for start, *_ in named}
     others = page_names(text if page is None else page.text, path, dialect, page)
     named += [
-        (one.start, one.target, False, one.form)
+        (one.start, one.target, one.is_image, one.form)
         for one in others
         if one.start not in known and (one.form in _WITH_COLON or _EXTERNAL.match(one.target) is None)
     ]

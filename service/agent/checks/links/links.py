@@ -53,6 +53,8 @@ from service.retrieval.site.navigation_lines import navigation_file
 NOT_FOLLOWED = "a symbolic link or a submodule is on the way to it, which is not followed"
 MAX_MOVED_COMPARED = 200
 MAX_NAVIGATION_FILES = 100
+MAX_NESTED = 3
+"""How deep files that pages show may show others."""
 MAX_NAMED_IN_VAIN = 5_000
 _LINKING = (*MARKDOWN_SUFFIXES, ".rst", ".adoc")
 """Pages whose links are looked at."""
@@ -146,15 +148,18 @@ class Links:
         if await self._only_words(changes):
             return []
         before, now = await self._view(base=True), await self._view()
+        of_parts = await self._anchors_of_parts(pages, now)
         suspects: list[SuspectLink] = []
         for path, text in pages.items():
             if text is not None:
                 old_path = path if self._workspace.in_base(path) else came_from.get(path, path)
                 old_text = await self._workspace.base_text(old_path) or ""
                 page = _ChangedPage(path, text, old_path, old_text)
-                suspects += await self._newly_broken(page, before, now, moved)
-        suspects += await self._broken_elsewhere(pages, before, now, moved)
+                suspects += await self._newly_broken(page, before, now, moved, of_parts)
+        suspects += await self._broken_elsewhere(pages, before, now, moved, of_parts)
         renamed = await self._renamed_anchors(pages, came_from, now)
+        for path, anchors in of_parts.items():
+            renamed[path] = {old: new for old, new in anchors.items() if new} | dict(renamed.get(path, {}))
         broken = (await self._reported(suspects, now, renamed)).broken
         broken += await self._navigation(now, changed_only=True, moved=moved)
         known = {(link.path, link.line, link.found) for link in broken}
@@ -316,8 +321,9 @@ class Links:
         return True
 
     async def _newly_broken(
-        self, changed: _ChangedPage, before: SiteView, now: SiteView, moved: Mapping[str, str]
-    ) -> list[SuspectLink]:
+        self, changed: _ChangedPage, before: SiteView, now: SiteView, moved: Mapping[str, str],
+        of_parts: Mapping[str, Mapping[str, str]],
+    ) -> list[SuspectLink]:  # fmt: skip
         """Return the broken links in a changed page itself."""
         path, old_path = changed.path, changed.old_path
         old_links = await asyncio.to_thread(links_of, changed.old_text, old_path, before.layout.dialect)
@@ -342,14 +348,44 @@ class Links:
                 elif answer.state == "broken" and was.state != "broken" and not link.is_image:
                     suspects.append(SuspectLink(path, link, None, None, answer))
             elif is_checked(anchor) and not link.is_image:
-                led_to = was_at.get((page, anchor))
-                if led_to is None or (await self._anchors_of(led_to, base=True)).has(anchor):
+                led_to, from_part = was_at.get((page, anchor)), unquote(anchor) in of_parts.get(page, {})
+                if led_to is None or from_part or (await self._anchors_of(led_to, base=True)).has(anchor):
                     suspects.append(SuspectLink(path, link, page, has_lost_anchor=led_to is not None))
         return suspects
 
+    async def _anchors_of_parts(
+        self, changed: Mapping[str, str | None], now: SiteView
+    ) -> Mapping[str, Mapping[str, str]]:
+        """Return the anchors that pages had from files that they show, and have no longer, by page, each with the one
+        in its place; empty for one that is gone.
+        """
+        lost: dict[str, dict[str, str]] = {}
+        for path, text in changed.items():
+            old = await self._workspace.base_text(path)
+            if text is None or old is None:
+                continue
+            gone = (await self._anchors_of(path, base=True)).names - (await self._anchors_of(path)).names
+            if gone:
+                new = await asyncio.to_thread(renamed_anchors, path, old, text, now.layout.dialect)
+                lost[path] = {anchor: new.get(anchor, "") for anchor in gone}
+        found: dict[str, dict[str, str]] = {}
+        for _ in range(MAX_NESTED if lost else 0):
+            showing: dict[str, dict[str, str]] = {}
+            async for texts in self._workspace.texts(await asyncio.to_thread(_readable_pages, self._workspace)):
+                for path, parts in (await asyncio.to_thread(_showing, texts, frozenset(lost), now)).items():
+                    own = await self._anchors_of(path)
+                    all_ = {old: new for part in parts for old, new in lost[part].items()}
+                    showing[path] = {old: new for old, new in all_.items() if not own.has(old)}
+            lost = {path: anchors for path, anchors in showing.items() if path not in found}
+            found |= lost
+            if not lost:
+                break
+        return found
+
     async def _broken_elsewhere(
-        self, changed: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str]
-    ) -> list[SuspectLink]:
+        self, changed: Mapping[str, str | None], before: SiteView, now: SiteView, moved: Mapping[str, str],
+        of_parts: Mapping[str, Mapping[str, str]],
+    ) -> list[SuspectLink]:  # fmt: skip
         """Return the links in unchanged pages whose targets the job removed."""
         affected = await asyncio.to_thread(_displaced, before, now)  # page to the anchors it lost
         affected |= {path: frozenset() for path in before.files - now.files}
@@ -361,6 +397,8 @@ class Links:
                 lost = (await self._anchors_of(path, base=True)).loosely - (await self._anchors_of(path)).loosely
                 if lost:
                     affected[path] = lost
+        for path, anchors in of_parts.items():
+            affected[path] = affected.get(path, frozenset()) | frozenset(map(loosely, anchors))
         if not affected:
             return []
         needles = _needles(affected, before)
@@ -396,18 +434,20 @@ class Links:
             if not link.lacks_anchor and _file_of(link) in left_out:
                 unknown.append(UnknownLink(link.path, link.line, link.found, NOT_FOLLOWED))
                 continue
-            sure = await self._sure_of_anchor(link, now)
+            sure = await self._sure_of_anchor(link, now, renamed or {})
             may_change = self._workspace.may_write(link.path)
             broken.append(sure if may_change else replace(sure, clear=False, is_for_people=True))
         return LinkReport(broken, unknown)
 
-    async def _sure_of_anchor(self, link: BrokenLink, now: SiteView) -> BrokenLink:
+    async def _sure_of_anchor(
+        self, link: BrokenLink, now: SiteView, renamed: Mapping[str, Mapping[str, str]]
+    ) -> BrokenLink:
         """A clear suggestion whose anchor its page lacks is not clear."""
         target, _, anchor = link.meant.partition("#")
         if not link.clear or not anchor or link.reason == MOVED:
             return link
         page = now.leads_to(link.path, without_query(target)).page
-        if page is None or (await self._anchors_of(page)).has(anchor):
+        if page is None or anchor in renamed.get(page, {}).values() or (await self._anchors_of(page)).has(anchor):
             return link
         shorter = link.suggestions[0].replace(f"#{anchor}", "", 1) if target else link.suggestions[0]
         return BrokenLink(link.path, link.line, link.found, (shorter,), clear=False, reason=link.reason)
@@ -549,6 +589,23 @@ def _links_to(
                 found.append(SuspectLink(path, link, None, moved.get(led_to, led_to), answer, was))
             elif answer.page is not None and loosely(unquote(anchor)) in affected[led_to]:
                 found.append(SuspectLink(path, link, answer.page, has_lost_anchor=True))
+    return found
+
+
+def _showing(texts: Mapping[str, str], parts: frozenset[str], now: SiteView) -> dict[str, list[str]]:
+    """Return the pages that show one of these files, with those that they show."""
+    names = {_name(part).lstrip("_") for part in parts}
+    found: dict[str, list[str]] = {}
+    for path, text in texts.items():
+        low = text.lower()
+        if any(name in low for name in names):
+            shown = (
+                now.leads_to(path, link.target, "include").page
+                for link in links_of(text, path, now.layout.dialect)
+                if link.form == "include"
+            )
+            if here := [part for part in shown if part in parts and part != path]:
+                found[path] = here
     return found
 
 

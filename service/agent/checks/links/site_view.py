@@ -32,6 +32,10 @@ _SUMMARY = re.compile(r"<summary>([^\n]{1,300}?)</summary>")
 _GIVEN = re.compile(r"(?<!\{)\{(?![{<%])[^{}\n#]{0,300}#([\w:.-]{1,200})[^{}\n]{0,300}\}")
 _TERM = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(\S[^\n]{0,300})\n(?:[ \t]*\n)?[ \t]*(?:[-*][ \t]+)?:[ \t]", re.MULTILINE)
 
+_NO_PAGE = re.compile(
+    r"\.(?:png|jpe?g|gif|svg|webp|avif|ico|css|scss|csv|json|ya?ml|py|rs|js|ts|tsx|jsx|vue|sh|toml)$", re.I
+)
+"""Files without headings."""
 _MAKES_ANCHORS = re.compile(
     r"<[A-Z][\w.]{0,100}[\s/>]|\{\{[<%](?!\s*/)|^:::[ \t]+[A-Za-z_][\w.]*+[ \t]*$"
     r"|\{%(?!-?\s*(?:content-ref|endcontent-ref|hint|endhint))"
@@ -193,7 +197,9 @@ def _more_anchors(path: str, text: str, prose: str, layout: Layout) -> str:
     """Return why a page may have anchors that are not in its own text."""
     if not layout.links.has_all_anchors:
         return "the page may have anchors that the build makes"
-    if any(link.form == "include" for link in links_of(text, path, layout.dialect)):
+    if any(
+        link.form == "include" and not _NO_PAGE.search(link.target) for link in links_of(text, path, layout.dialect)
+    ):
         return "the page shows other files, which may have the anchor"
     if _MAKES_ANCHORS.search(prose) is not None:
         return "the page has components that may have the anchor"

@@ -1,4 +1,4 @@
-"""What a model is asked when it is tried; ``service/ports/prompts.py`` says how prompts are written."""
+"""The prompts for trying a model; ``service/ports/prompts.py`` says how they are written."""
 
 from service.ports.prompts import Prompts
 

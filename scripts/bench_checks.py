@@ -7,6 +7,7 @@ has answers that were written from pages of the corpora, and slips: each is put 
 an answer are the lines that it cites, and all other lines of their pages. Every second answer was looked at when the
 checks were made; the others were held back, and have rows of their own. ``answers/strong_answers.txt`` has answers as a
 strong model writes them; those whose names begin with "held out:" were looked at after their first run: see its top.
+``answers/kinds_answers.txt`` has slips of each kind, found by hand, that the other sets have few of.
 """
 
 import argparse

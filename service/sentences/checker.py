@@ -19,7 +19,7 @@ from service.sentences.judge import Judge, Verdict
 from service.sentences.numbers import numbers_in
 from service.sentences.passages import GivenPassage, Passages
 from service.sentences.units import Unit, UnitReader
-from service.sentences.words import ENGLISH, WORD, knows_english
+from service.sentences.words import ENGLISH, WORD, is_english, knows_english
 
 MAX_SENTENCES = 500
 """Sentences of a reply that are judged; what is beyond is not."""
@@ -30,8 +30,6 @@ LEAST_OVERLAP = 0.2
 """The share of a sentence's words that one place must have when there is nothing else to check."""
 SAME_LANGUAGE = 0.45
 """The share of a sentence's words that the passages know when both are in one language."""
-LEAST_ENGLISH = 0.2
-"""The share of a sentence's words that says that it is English."""
 _CITED = re.compile(r"\[(\d{1,3})\]\([^()\s]{0,2000}\)")
 
 
@@ -206,7 +204,7 @@ class SentenceChecker:
         words = [word.casefold() for word in WORD.findall(claims.without_code(text))]
         if not words:
             return False
-        if self._is_one_language and sum(word in ENGLISH for word in words) >= LEAST_ENGLISH * len(words):
+        if self._is_one_language and is_english(words):
             return True
         passages = self._passages
         english = ENGLISH if knows_english(passages.has_word) else frozenset()

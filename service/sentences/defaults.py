@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 _VALUE = (
     r"(?:[`'\"*\[(]{0,4})(?P<value>[<>=!]{0,2}\d[\w.,%]{0,30}|true|false|none|null"
+    r"|(?:on|off|enabled|disabled)(?=\s+(?:by default|unless you))"
     r"|(?<=[`'\"])[^`'\"\n]{1,60}(?=[`'\"]))"
 )
 _BEHIND = re.compile(
@@ -30,6 +31,11 @@ _IF_UNSET = re.compile(
     re.IGNORECASE,
 )
 """A default without the word for it."""
+_UNSET_IS = re.compile(
+    r"\b(?:if|when)\s+(?:you\s+(?:leave|omit|don't|do\s+not|set\s+nothing|give\s+none)|(?:it|none|nothing)\s+is\s+(?:not\s+)?(?:set|given))"
+    r"[^.;:()]{0,60}?,\s+(?:it|this|that|the\s+value)\s+(?:is|defaults\s+to|becomes)\s+" + _VALUE,
+    re.IGNORECASE,
+)
 _DEFAULT_OF = re.compile(
     r"\bdefault(?:\s+value)?(?:\s+(?:of|for))?(?:\s+the)?\s+[`'\"]?[\w.-]{1,60}[`'\"]?(?:\s+[a-z]{1,16}){0,2}\s*(?:is|are|=|:)\s+"
     + _VALUE,
@@ -60,6 +66,7 @@ def claimed_in(text: str) -> Iterator[tuple[int, str]]:
         yield from _values(_DEFAULT_OF, text)
     if _has(folded, _CONDITIONS):
         yield from _values(_IF_UNSET, text)
+        yield from _values(_UNSET_IS, text)
 
 
 def told_in(text: str) -> Iterator[tuple[int, str]]:
@@ -94,5 +101,9 @@ def _values(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
                 yield match.start("value"), value
 
 
+_SWITCHED = {"on": "true", "enabled": "true", "off": "false", "disabled": "false"}
+
+
 def _bare(value: str) -> str:
-    return value.strip("`'\"[]()* .,").casefold()
+    bare = value.strip("`'\"[]()* .,").casefold()
+    return _SWITCHED.get(bare, bare)

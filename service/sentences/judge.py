@@ -7,6 +7,9 @@ Words alone never make a sentence unsupported: people paraphrase. What is checke
   one instead, is missing as well: a swapped default is found so.
 - In code, a token that never follows the two before it, where the passages always have another one (``code_lines``).
 - ``not`` where the passage's sentence with nearly the same words has none, or the other way round.
+- A word that excludes the one that the passage's clause of the same has: ``before``, ``optional``, ``all``; two names
+  that have changed places (``contraries``).
+- A noun, or the words of a reason, that no passage has, unless anyone may put it so (``nouns``).
 """
 
 import re
@@ -16,13 +19,15 @@ from itertools import chain, islice, pairwise
 from msgspec import Struct
 
 from service.sentences.code_lines import CodeJudge
+from service.sentences.contraries import is_contrary
 from service.sentences.defaults import claimed_in, told_in
 from service.sentences.negations import negations_in, says_contrary
+from service.sentences.nouns import nouns_in, reasons_in
 from service.sentences.numbers import numbers_in
 from service.sentences.passage_facts import sentences_in
 from service.sentences.passages import GivenPassage, Passages
 from service.sentences.pieces import Piece, Prose, anchors_in, read_prose
-from service.sentences.words import LITERALS, VALUES, WORD, camel_words, stem, stems_in
+from service.sentences.words import LITERALS, VALUES, WORD, camel_words, is_english, stem, stems_in
 
 MAX_PLACES = 150
 """Segments that are looked at for one word or piece."""
@@ -38,11 +43,15 @@ FAR_NAME, LEAST_NAME_SCORE, LEAST_UNCITED_SCORE = 0.35, 3.0, 2.0
 """The same of a name, which needs more words around it, and fewer where it is in no passage that is cited."""
 MAX_TIES = 40
 """Segments that come near the best by the sentence's words."""
+MAX_HELD_AGAINST = 30
+"""Segments whose clauses are held against a sentence's."""
 NEAR_BEST = 0.7
 ENOUGH = 2.0
 """So much around a name shows that the sentence speaks of it, however long it is."""
 MANY_PASSAGES = 3
 MAX_DEFAULTS = 4
+KNOWN_REASON = 0.5
+"""The share of a reason's words from which on it is another one than the passages have."""
 NEAR_DEFAULT, FAR_DEFAULT = 0.6, 0.3
 SAME_SENTENCE = 0.75
 """The share of a request's words that the ban on it has."""
@@ -103,6 +112,11 @@ class Judge:
         missing += self._uncited(prose, anchors, cited | known) if cited else []
         if not missing and not text.startswith("|") and self._is_denied(prose, anchors):
             missing.append("not")
+        is_plain = not missing and is_english([word.casefold() for word in WORD.findall(_SPANS.sub(" ", prose.words))])
+        if is_plain and self._is_contrary_to(prose):
+            missing.append("not")
+        if is_plain and not missing and checks_capitals:
+            missing += self._strange(prose)
         self._cited = frozenset()
         weights = self._weights(anchors, None)
         return prose, Verdict(
@@ -169,7 +183,7 @@ class Judge:
             missing += lost
             if where:
                 found.append(where)
-            places = self._passages.of_token(span.casefold())
+            places = [*self._passages.of_token(span.casefold()), *self._passages.places_of_line(span)]
             if places and not lost and compared < MAX_COMPARED:
                 compared += 1
                 if self._is_other_name(Piece("code", span, at), places, anchors, prose):
@@ -400,6 +414,30 @@ class Judge:
         self._cited = cited
         return near, near | wide
 
+    def _is_contrary_to(self, prose: Prose) -> bool:
+        """Return whether a word or two names of the sentence contradict the passages."""
+        weights: dict[int, int] = {}
+        for one in dict.fromkeys(stems_in(prose.words)):
+            places = self._passages.of_stem(one)
+            if len(places) <= MAX_PLACES:
+                for at in self._those_cited(places):
+                    weights[at] = weights.get(at, 0) + 1
+        segments = self._passages.segments
+        best = sorted(weights, key=lambda at: (-weights[at], segments[at].text))[:MAX_HELD_AGAINST]
+        return is_contrary(prose.words, [(segments[at].text, segments[at].above) for at in best])
+
+    def _strange(self, prose: Prose) -> list[str]:
+        """Return the nouns that neither a passage nor the reader has, and the words of reasons that are mostly new."""
+        words = _SPANS.sub(" ", prose.words)
+        strange = [word for word in nouns_in(words) if not self._knows(word)]
+        for reason in reasons_in(words):
+            new = [word for word in reason if not self._knows(word)]
+            strange += new if len(new) > KNOWN_REASON * len(reason) else ()
+        return strange
+
+    def _knows(self, word: str) -> bool:
+        return self._passages.known_stem(word) or self._said.known_stem(word)
+
     def _is_denied(self, prose: Prose, anchors: dict[str, int]) -> bool:
         """Return whether the sentences that have nearly the same words as a clause all have the contrary meaning."""
         return any(
@@ -466,6 +504,7 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"--?[A-Za-z][\w-]{1,60}|[A-Za-z_][\w.]{1,60}")
+_SPANS = re.compile(r"`[^`\n]{0,500}`")
 _CODE = re.compile(r"`([\w.-]{2,60})`")
 _FORMS = (
     re.compile(r"--[a-z][\w-]*"),

@@ -79,6 +79,8 @@ class Number(Struct, frozen=True, gc=False):
                 value = next((float(key) for key in other.keys if key.count(".") < 2), 0.0)
                 amounts = [value * factor for factor in units]
                 return any(_is_near(self.amount, amount, self.dimension) for amount in amounts)
+        if self.dimension and other.is_spelled and not other.dimension:
+            return False
         if self.dimension and other.dimension:
             if self.dimension != other.dimension:
                 return False

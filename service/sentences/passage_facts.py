@@ -31,6 +31,8 @@ _BEGINS = re.compile(r"[ \t>]*(?:[-*+]\s|\d{1,3}[.)]\s|\||#{1,6}\s|<|\{\{|:::|!!
 """A line that is no continuation of the one before."""
 _GLUED = re.compile(r"(?<=[a-z]{2})(?=\d{1,6}(?:\.\d{1,4})?\b)")
 """Between a name and its version: ``firefox114``."""
+_ORDINAL = re.compile(r"\A[ \t>]*\d{1,3}[.)](?=\s)")
+"""The number of a list's item says nothing."""
 _SPAN = re.compile(r"`([^`\n]{1,300})`")
 _LINK = re.compile(r"\]\([^()\s]{0,1000}\)")
 _HEADING = re.compile(r"#{1,6}\s")
@@ -58,7 +60,7 @@ class Segment(Struct, gc=False):
             units = units_named_in(self.text)
             text = self.text.replace("`", "") if "`" in self.text else self.text
             text = _GLUED.sub(" ", text) if _GLUED.search(text) else text
-            found = tuple(numbers_in(text))
+            found = tuple(numbers_in(_ORDINAL.sub("", text, count=1)))
             self._numbers = tuple(replace(one, implied=units) for one in found) if units else found
         return self._numbers
 

@@ -1,7 +1,7 @@
 """Words of prose, comparable whatever their inflection, and the names among them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -46,6 +46,8 @@ ENGLISH = STOP | frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that say of a text that it is English, whatever it is about."""
+LEAST_ENGLISH = 0.2
+"""The share of a sentence's words that says that it is English."""
 VALUES = {
     word: opposite
     for pair in (
@@ -140,3 +142,8 @@ def _begins(text: str, at: int) -> bool:
 
 def knows_english(has_word: Callable[[str], bool]) -> bool:
     return sum(has_word(word) for word in _KNOWN_ENGLISH) >= 2
+
+
+def is_english(words: Sequence[str]) -> bool:
+    """Return whether words in lower case are a sentence of an English text, whatever it is about."""
+    return sum(word in ENGLISH for word in words) >= LEAST_ENGLISH * len(words)

@@ -334,3 +334,51 @@ def test_passage_that_ends_at_a_fence_or_heading_is_read(text, heading):
     checker.add_passages([GivenPassage(1, text, 1, heading)])
     (check,) = checker.judge([*checker.feed("Kite reads files of a `kitefile` [1](/a)."), *checker.finish()])
     assert (check.status, check.missing) == ("supported", ())
+
+
+LANDING = """\
+A kite is unpacked before the first flight, and its line is checked after each landing.
+
+The `height` field is optional, while the `line` field is required. Some kites keep their logs for a week.
+
+Each flight may use a second line. The line must not touch the ground. A log can hold at most 4 MB.
+
+`kite land` takes precedence over `kite fly`. The left wing is called the heuristic wing, because its cloth bends.
+"""
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("A kite is unpacked before its first flight.", "A kite is unpacked after its first flight."),
+        ("The `height` field is optional.", "The `height` field is required."),
+        ("Some kites keep their logs for a week.", "All kites keep their logs for a week."),
+        ("A flight may use a second line.", "A flight must use a second line."),
+        ("The line must not touch the ground.", "The line may touch the ground."),
+        ("The line must not touch the ground.", "The line must touch the ground."),
+        ("A log can hold at most 4 MB.", "A log can hold at least 4 MB."),
+        ("`kite land` wins over `kite fly`.", "`kite fly` wins over `kite land`."),
+        ("It is called the heuristic wing.", "It is called the floating wing by the ornithopter."),
+        (
+            "The cloth of the left wing bends.",
+            "The wing is called so because sailors wanted cheaper harbour insurance contracts.",
+        ),
+    ],
+)
+def test_contrary_by_a_word_that_excludes_another_is_marked(true, false):
+    assert [status for status, _ in of_pages(f"{true[:-1]} [1](/p).", ("Landing", LANDING))] == ["supported"]
+    assert [status for status, _ in of_pages(f"{false[:-1]} [1](/p).", ("Landing", LANDING))] == ["unsupported"]
+
+
+def test_number_of_a_list_item_is_no_source_of_a_size():
+    page = ("Steps", "4. The kite sends its log, at most 2 MB.")
+    assert of_pages("The kite sends its log, at most 4 MB [1](/p).", page) == [("unsupported", ("4 MB",))]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "status"),
+    [("Logs are off by default [1](/p).", "supported"), ("Logs are on by default [1](/p).", "unsupported")],
+)
+def test_default_that_is_switched_is_held_against_true_and_false(sentence, status):
+    page = ("Logs", "`logs`: whether the kite has logs. Default is `false`.")
+    assert [found for found, _ in of_pages(sentence, page)] == [status]

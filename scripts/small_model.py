@@ -140,7 +140,8 @@ def _served_model(home: Path, window: int) -> Iterator[str]:
         str(window),
     ]
     command += ["--interrupt_requests", "False"]  # else its trial breaks off the first answer
-    command += ["--n_threads", "2", "--n_threads_batch", "2", "--host", "127.0.0.1", "--port", str(port)]
+    # One thread: several wait for each other in a loop, which on a busy machine took 9 times as long for a token.
+    command += ["--n_threads", "1", "--n_threads_batch", "1", "--host", "127.0.0.1", "--port", str(port)]
     with (home / f"server-{window}.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

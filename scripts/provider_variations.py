@@ -17,7 +17,7 @@ import random
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +145,8 @@ class Place(Struct, frozen=True):
 
     before: Answer | None = None
     """An answer in place of the first reply."""
-    broken: bool = False
-    """The first reply ends in its middle, and comes whole then."""
+    broken: Answer | None = None
+    """A reply that ends in its middle, and comes whole then."""
     behind: bytes = b""
     """Bytes behind the end of a reply."""
     code: str = ""
@@ -155,7 +155,7 @@ class Place(Struct, frozen=True):
     @property
     def asked(self) -> int:
         """How often a provider is asked because of it."""
-        return 1 if self.broken or self.before is not None else 0
+        return 1 if self.broken is not None or self.before is not None else 0
 
 
 def _refused(status: int, error: object) -> Failure:
@@ -167,7 +167,7 @@ PLACES = {
     "behind the end: an error": Place(behind=events({"error": {"message": "late", "code": 500}}, done=False)),
     "behind the end: rubbish": Place(behind=b"data: {no\n\n"),
     "behind the end: another usage": Place(behind=events({"choices": [], "usage": "none"}, done=False)),
-    "in the middle": Place(broken=True),
+    "in the middle": Place(broken=BROKEN),
     "before: busy": Place(_refused(429, BUSY)),
     "before: busy, in a stream": Place(stream({"error": {"code": 503, "message": "overloaded"}}, done=False)),
     "before: too long": Place(_refused(400, TOO_LONG)),
@@ -180,6 +180,28 @@ PLACES = {
     "before: key": Place(_refused(401, {"message": "Unauthorized"}), code="model_key_refused"),
     "before: not found": Place(_refused(404, {"message": "no such model"}), code="model_refused_request"),
 }
+
+
+class Dialect(Struct, frozen=True):
+    """A protocol: what of it is varied, and how a reply is written in it."""
+
+    model: str
+    path: str
+    """Of the address, behind the host."""
+    framings: tuple[str, ...]
+    types: tuple[str, ...]
+    untold: tuple[str, ...]
+    """Types without a count of tokens."""
+    bytes: tuple[str, ...]
+    ends: tuple[object, ...]
+    ends_of_text: tuple[object, ...]
+    places: Mapping[str, Place]
+    calls: Callable[["Variation", str, str, str, str], Answer]
+    """The reply with two calls of a tool, each with one argument of this name."""
+    says: Callable[["Variation", Sequence[str]], Answer]
+    """The reply with these pieces of a text."""
+    finishes: Callable[[str], Answer]
+    """The reply that ends a job, with these arguments, in the documented form, with 12 and 34 tokens."""
 
 
 class Variation(Struct, frozen=True):
@@ -198,7 +220,7 @@ class Variation(Struct, frozen=True):
         )
 
 
-def variations(count: int, seed: int) -> list[Variation]:
+def variations(count: int, seed: int, dialect: Dialect) -> list[Variation]:
     """Return combinations in which each value of a kind comes as often as any other."""
     chance = random.Random(seed)
 
@@ -208,7 +230,8 @@ def variations(count: int, seed: int) -> list[Variation]:
             found += chance.sample(list(kind), len(kind))
         return iter(found)
 
-    kinds = (FRAMINGS, tuple(TYPES), tuple(BYTES), ENDS, ENDS_OF_TEXT, tuple(TEXTS), tuple(PLACES))
+    one = dialect
+    kinds = (one.framings, one.types, one.bytes, one.ends, one.ends_of_text, tuple(TEXTS), tuple(one.places))
     return [Variation(*each) for each in zip(*map(values, kinds), strict=False)][:count]
 
 
@@ -234,24 +257,40 @@ def _calls(one: Variation, tool: str, key: str, first: str, second: str) -> Answ
     return _answer_of(one, [delta(tool_calls=[each]) for each in pieces], one.end)
 
 
-def _script(one: Variation, whole: Answer, last: Answer) -> list[Answer]:
-    place = PLACES[one.place]
+def _says(one: Variation, pieces: Sequence[str]) -> Answer:
+    return _answer_of(one, [delta(content=each) for each in pieces], one.end_of_text)
+
+
+def _finishes(arguments: str) -> Answer:
+    usage = json.dumps(USAGE).encode()
+    last = calling(piece(0, "finish", arguments, "f0"))
+    return raw(last.body.replace(b"data: [DONE]", b'data: {"choices": [], "usage": %b}\n\ndata: [DONE]' % usage))
+
+
+OPENAI = Dialect(
+    "openai/own", "/v1", FRAMINGS, tuple(TYPES), UNTOLD, tuple(BYTES), ENDS, ENDS_OF_TEXT, PLACES, _calls, _says,
+    _finishes,
+)  # fmt: skip
+
+
+def _script(place: Place, whole: Answer, last: Answer) -> list[Answer]:
     if place.code:
         assert place.before is not None
         return [place.before]
-    first = BROKEN if place.broken else place.before
+    first = place.broken or place.before
     return [*([first] if first is not None else []), whole, last]
 
 
-async def job_troubles(http: aiohttp.ClientSession, service: Service, port: int, one: Variation) -> list[str]:
+async def job_troubles(
+    http: aiohttp.ClientSession, service: Service, port: int, one: Variation, dialect: Dialect
+) -> list[str]:
     """Return what a job makes wrong of a variation."""
-    place = PLACES[one.place]
-    whole = _calls(one, "read", "path", "install.md", "index.md")
+    place = dialect.places[one.place]
+    whole = dialect.calls(one, "read", "path", "install.md", "index.md")
     finish = {"title": TEXTS[one.text]("Look"), "summary": TEXTS[one.text](WORDS)}
-    last = calling(piece(0, "finish", json.dumps(finish), "f0"))
-    last = raw(last.body.replace(b"data: [DONE]", b'data: {"choices": [], "usage": %b}\n\ndata: [DONE]' % _COUNTED))
+    last = dialect.finishes(json.dumps(finish))
     async with ScriptedProvider(port=port) as provider:
-        provider.will(*_script(one, whole, last))
+        provider.will(*_script(place, whole, last))
         done = await run_job(http, service)
         asked = len(provider.asked)
     troubles = ["it waits"] if done.has_waited else []
@@ -262,10 +301,7 @@ async def job_troubles(http: aiohttp.ClientSession, service: Service, port: int,
         troubles.append(f"asked {asked} times")
     if done.tools != ["read", "read", "finish"]:
         troubles.append(f"carried out {done.tools}")
-    return [*troubles, *_wrong_words(done), *_wrong_counts(one, done)]
-
-
-_COUNTED = json.dumps(USAGE).encode()
+    return [*troubles, *_wrong_words(done), *_wrong_counts(one, done, dialect)]
 
 
 def _wrong_words(done: Done) -> list[str]:
@@ -274,25 +310,25 @@ def _wrong_words(done: Done) -> list[str]:
     return troubles if done.view["message"] == WORDS else [*troubles, f"says {done.view['message']!r}"]
 
 
-def _wrong_counts(one: Variation, done: Done) -> list[str]:
+def _wrong_counts(one: Variation, done: Done, dialect: Dialect) -> list[str]:
     """Return what is wrong with the tokens of a job; a reply that is lost is estimated."""
     counted = done.view["usage"]["inputTokens"]
-    if one.types in UNTOLD or PLACES[one.place].broken or PLACES[one.place].before is not None:
+    if one.types in dialect.untold or dialect.places[one.place].asked:
         return [] if counted >= 24 else [f"counts {counted} tokens"]
     return [] if counted == 24 else [f"counts {counted} tokens"]
 
 
 async def answer_troubles(
-    http: aiohttp.ClientSession, service: Service, port: int, one: Variation, version: int
+    http: aiohttp.ClientSession, service: Service, port: int, one: Variation, dialect: Dialect, version: int
 ) -> list[str]:
     """Return what a reader gets wrong of a variation."""
-    place = PLACES[one.place]
-    whole = _calls(one, "search", "query", "installer", "sizes")
+    place = dialect.places[one.place]
+    whole = dialect.calls(one, "search", "query", "installer", "sizes")
     text = TEXTS[one.text](ANSWER)
     cut = len(text) // 2
-    last = _answer_of(one, [delta(content=text[:cut]), delta(content=text[cut:])], one.end_of_text)
+    last = dialect.says(one, (text[:cut], text[cut:]))
     async with ScriptedProvider(port=port) as provider:
-        provider.will(*_script(one, whole, last))
+        provider.will(*_script(place, whole, last))
         answered: Answered = await ASK[version](http, service)
         asked = len(provider.asked)
     troubles = [f"error {answered.error!r}"] if answered.error else []
@@ -306,42 +342,120 @@ async def answer_troubles(
     return troubles
 
 
-async def tried(service: Service, port: int, given: Sequence[Variation]) -> list[str]:
+async def tried(service: Service, port: int, given: Sequence[Variation], dialect: Dialect) -> list[str]:
     """Return the troubles of variations, each with its variation."""
     found = []
     async with aiohttp.ClientSession() as http:
         for number, one in enumerate(given):
             version = 1 + number % 2
-            found += [f"job: {each}: {one}" for each in await job_troubles(http, service, port, one)]
-            found += [f"reader: {each}: {one}" for each in await answer_troubles(http, service, port, one, version)]
+            found += [f"job: {each}: {one}" for each in await job_troubles(http, service, port, one, dialect)]
+            troubles = await answer_troubles(http, service, port, one, dialect, version)
+            found += [f"reader: {each}: {one}" for each in troubles]
     return found
 
 
-def run(folder: Path, count: int, seed: int) -> list[str]:
-    """Return the troubles of this number of variations, with a service of their own."""
+class Decided(Struct, frozen=True):
+    """An odd reply that is lost, by decision: what comes of it is tried, too."""
+
+    says: str
+    reply: Answer
+    job_ends: str
+    """The code that a job ends with; empty where it asks again, and goes on."""
+    shows: str
+    """What a reader sees."""
+
+
+DECIDED = (
+    Decided(
+        "a text with neither an end reason nor [DONE] may have been cut: a job asks again, a reader gets the passages"
+        " behind it",
+        stream(delta(content="Run the"), done=False),
+        "",
+        "](/install",
+    ),
+    Decided(
+        "calls written as text that end as 'error' are broken, says the provider: a job asks again, a reader gets the"
+        " passages",
+        stream(delta(content=forms("search", query="installer")["Llama"]), delta("error")),
+        "",
+        "](/install",
+    ),
+    Decided(
+        "calls written as text that end as 'content_filter' were filtered: a job ends, a reader is told so",
+        stream(delta(content=forms("search", query="installer")["Llama"]), delta("content_filter")),
+        "model_refused",
+        "content filter",
+    ),
+)
+
+
+async def decided(service: Service, port: int) -> list[str]:
+    """Return the troubles of the replies that are lost by decision."""
+    found = []
+    async with aiohttp.ClientSession() as http:
+        for one in DECIDED:
+            async with ScriptedProvider(port=port) as provider:
+                provider.will(one.reply, _finishes(json.dumps({"title": "Look", "summary": WORDS})))
+                done = await run_job(http, service)
+                asked = len(provider.asked)
+            if (done.failure.get("code", ""), asked) != (one.job_ends, 1 if one.job_ends else 2):
+                found.append(f"job: {one.says}: asked {asked} times, ends with {done.failure}")
+            for version, ask in ASK.items():
+                async with ScriptedProvider(port=port) as provider:
+                    provider.will(one.reply)
+                    answered = await ask(http, service)
+                if one.shows not in answered.text or RAW.search(answered.text):
+                    found.append(f"reader, version {version}: {one.says}: shows {answered.text[:200]!r}")
+    return found
+
+
+RAW = re.compile(r"<function|</function|installer\"}")
+"""Of a written call."""
+
+
+def run(folder: Path, count: int, seed: int, dialect: Dialect) -> tuple[list[str], list[str]]:
+    """Return the troubles of this number of variations, with a service of their own, and of the replies that are lost
+    by decision.
+    """
     port = free_port()
-    with kinds_service(folder, port, **UNLIMITED) as service:
-        return asyncio.run(tried(service, port, variations(count, seed)))
+    place = {"MODELS__OWN__MODEL": dialect.model, "MODELS__OWN__API_BASE": f"http://127.0.0.1:{port}{dialect.path}"}
+    with kinds_service(folder, port, **UNLIMITED, **place) as service:
+        troubles = asyncio.run(tried(service, port, variations(count, seed, dialect), dialect))
+        return troubles, asyncio.run(decided(service, port)) if dialect is OPENAI else []
 
 
 def main() -> int:
+    from scripts.provider_variations_anthropic import ANTHROPIC  # which imports this
+
+    dialects = {"openai": OPENAI, "anthropic": ANTHROPIC}
     parser = argparse.ArgumentParser(description="Replies of providers in combinations that no documentation has.")
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, default=200, help="of each protocol")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--protocol", choices=dialects, help="both if it is left out")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        troubles = run(Path(folder), options.count, options.seed)
-    for one in troubles:
-        print(one, file=sys.stderr)
-    failed = len({one.partition("framing ")[2] for one in troubles})
-    share = (options.count - failed) / options.count
-    rows = [
-        {"variations": options.count, "seed": options.seed, "held": options.count - failed, "troubles": len(troubles)}
-    ]
-    goals = [{"name": "variations that hold", "goal": "100 %", "measured": f"{share:.1%}", "met": not troubles}]
+    rows, goals, wrong = [], [], []
+    for name, dialect in dialects.items():
+        if options.protocol not in (None, name):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            troubles, otherwise = run(Path(folder), options.count, options.seed, dialect)
+        failed = len({one.partition("framing ")[2] for one in troubles})
+        held = options.count - failed
+        counts = {"variations": options.count, "seed": options.seed, "held": held, "troubles": len(troubles)}
+        rows.append({"protocol": name, **counts})
+        share = f"{held / options.count:.1%}"
+        goals.append({"name": f"{name}: variations that hold", "goal": "100 %", "measured": share, "met": not troubles})
+        for one in DECIDED if dialect is OPENAI else ():
+            is_so = not any(one.says in each for each in otherwise)
+            goals.append(
+                {"name": f"{name}, by decision: {one.says}", "goal": "so", "measured": str(is_so), "met": is_so}
+            )
+        wrong += troubles + otherwise
+    for each in wrong:
+        print(each, file=sys.stderr)
     report("provider-variations", rows, goals, as_json=options.json)
-    return 0 if not troubles else 1
+    return 0 if not wrong else 1
 
 
 if __name__ == "__main__":

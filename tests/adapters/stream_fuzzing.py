@@ -9,6 +9,7 @@ import functools
 import json
 import random
 import time
+import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
@@ -367,7 +368,8 @@ async def read_all(protocol: Protocol, *, seed: int, count: int) -> Found:
                 _note_failure(found, error, stream)
             except Exception as error:  # noqa: BLE001  what is looked for
                 found.ends[f"{type(error).__name__}"] += 1
-                found.wrong.append(f"{error!r}: {_shown(stream)}")
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                found.wrong.append(f"{error!r} in {place.name}, line {place.lineno}: {_shown(stream)}")
             else:
                 found.ends[reply.reason] += 1
                 if broken := promise_broken(reply):

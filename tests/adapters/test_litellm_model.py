@@ -38,7 +38,7 @@ from service.ports.model import (
     ToolMessage,
     UserMessage,
 )
-from tests.fakes.provider import Call, ScriptedProvider
+from tests.fakes.provider import Call, Failure, ScriptedProvider
 from tests.fakes.provider_protocols import event
 
 # pydantic on litellm's types, when it reads a stream of the Responses API; as model_library has it.
@@ -142,6 +142,15 @@ async def test_text_comes_in_many_deltas_then_the_end(provider, model):
     assert len(texts) > 1
     assert (end.reason, end.tool_calls) == ("stop", ())
     assert (end.usage.input_tokens, end.usage.output_tokens) == (12, 34)
+
+
+async def test_reply_whose_tokens_are_not_told_is_estimated(provider, make):
+    told = b'event: message_delta\ndata: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}\n\n'
+    start = b'event: content_block_start\ndata: {"type": "content_block_start", "content_block": %s}\n\n'
+    body = start % b'{"type": "text", "text": "Run the installer."}' + told
+    provider.will(Failure(200, body=body, headers={"content-type": "text/event-stream"}))
+    _, end = await reply(make("anthropic"))
+    assert (end.usage.input_tokens, end.usage.output_tokens) == (len(PROMPT + "Answer.") // 4, 4)
 
 
 async def test_half_of_a_character_ends_no_reply(provider, model):

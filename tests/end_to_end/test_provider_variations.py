@@ -2,15 +2,17 @@
 
 import pytest
 
-from scripts.provider_variations import FRAMINGS, PLACES, run, variations
+from scripts.provider_variations import OPENAI, run, variations
+from scripts.provider_variations_anthropic import ANTHROPIC
 
 pytestmark = pytest.mark.slow
 
 COUNT = 30
 
 
-def test_variations_lose_nothing_and_show_words_alone(tmp_path):
-    given = variations(COUNT, seed=3)
-    assert {one.framing for one in given} == set(FRAMINGS)
-    assert {one.place for one in given} == set(PLACES)
-    assert run(tmp_path, COUNT, seed=3) == []
+@pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+def test_variations_lose_nothing_and_show_words_alone(tmp_path, dialect):
+    given = variations(COUNT, 3, dialect)
+    assert {one.framing for one in given} == set(dialect.framings)
+    assert {one.place for one in given} == set(dialect.places)
+    assert run(tmp_path, COUNT, 3, dialect) == ([], [])

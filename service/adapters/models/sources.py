@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Protocol
 
@@ -216,7 +217,8 @@ class LitellmSource:
         return (text,) if text else ()
 
     async def close(self) -> None:
-        await self._stream.aclose()
+        with suppress(Exception):  # litellm works its own accounts out at the end, which fails for some streams
+            await self._stream.aclose()
 
     async def _next(self) -> Any:
         token = EXCHANGE.set(self._exchange)

@@ -751,5 +751,4 @@ class MessagesReader:
     def ending(self) -> Ending:
         if not self.is_whole or not (self._stop_reason or self._has_come or self._memory):
             raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
-        tokens = self.tokens() or Tokens(0, self._usage.output_tokens or 0)
-        return ending_of(self._stop_reason, self._tool_calls, self._memory, tokens, self._model)
+        return ending_of(self._stop_reason, self._tool_calls, self._memory, self.tokens(), self._model)

@@ -67,7 +67,7 @@ _INCLUDES = tuple(
     )
 )
 _LOADER = r"(?:!{1,2}[\w.?=,&-]{1,100}!)?"
-"""Of webpack, before the file that it is to read."""
+"""A loader of webpack, before the file that it reads."""
 _INCLUDES_OUTSIDE_CODE = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (

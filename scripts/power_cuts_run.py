@@ -83,16 +83,14 @@ class Work:
             self._ledger.note("job", made)
 
     def merge(self) -> None:
-        merged = {name for name, _ in self._ledger.of("merge")}
-        for job_id, _ in self._ledger.of("job"):
-            if job_id in merged:
-                continue
-            path = f"/v2/agent/{self._site.service.project_id}/job/{job_id}"
-            if _asked(self._site, "GET", path)[1].get("status") != "completed":
-                continue
-            if _asked(self._site, "POST", f"{path}/merge", b"{}")[0] == 200:
-                self._ledger.note("merge", job_id)
+        """Merge one while no job is under way: else that one would meet the other's change, and end with it."""
+        paths = {name: f"/v2/agent/{self._site.service.project_id}/job/{name}" for name, _ in self._ledger.of("job")}
+        jobs = {name: _asked(self._site, "GET", f"{path}?wait=20")[1] for name, path in paths.items()}
+        left = [name for name, job in jobs.items() if job.get("pullRequestState") == "open"]
+        if not left or any(job.get("status") != "completed" for job in jobs.values()):
             return
+        if _asked(self._site, "POST", f"{paths[left[-1]]}/merge", b"{}")[0] == 200:
+            self._ledger.note("merge", left[-1])
 
     def upload(self) -> None:
         number = next(self._numbers)

@@ -167,18 +167,16 @@ def flushed_disk(root: Path, megabytes: int = 256) -> Iterator[FlushedDisk]:
     subprocess.run(["mkfs.ext4", "-q", "-F", backing], check=True, capture_output=True)
     file.touch()
     folder.mkdir()
-    server = subprocess.Popen(
-        [sys.executable, __file__, str(backing), str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    disk = FlushedDisk(folder, server)
-    try:
-        disk.count()  # it is mounted by then
-        with mounted(file, folder):
-            yield disk
-    finally:
-        subprocess.run(["umount", "-l", file], check=False, capture_output=True)
-        server.kill()
-        server.wait()
+    command = [sys.executable, __file__, str(backing), str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            disk = FlushedDisk(folder, server)
+            disk.count()  # it is mounted by then
+            with mounted(file, folder):
+                yield disk
+        finally:
+            subprocess.run(["umount", "-l", file], check=False, capture_output=True)
+            server.kill()
 
 
 @contextmanager

@@ -33,14 +33,14 @@ from scripts.outages.site import Lost, Site
 from tests.service_process import DOCS, write_docs
 
 CUTS_EACH = 10
-"""Of one disk, which is as old as they are; then there is a new one."""
+"""Cuts of one disk, which is as old as they are; then there is a new one."""
 PAUSE_SECONDS = (0.2, 3.0)
 JOBS_MEASURED = 10
 
 
 @dataclass
 class Ledger:
-    """What was acknowledged, in order: its kind, its id, and what to know of it."""
+    """Kind, id and what to know of each thing that was acknowledged, in order."""
 
     entries: list[tuple[str, str, str]] = field(default_factory=list)
 

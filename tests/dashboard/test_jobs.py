@@ -136,6 +136,21 @@ async def test_editors_read_each_request_to_the_model(editor, viewer, service):
     assert "You maintain" not in erased
 
 
+async def test_long_messages_of_a_request_are_cut_on_the_page(editor, service):
+    path = await created(
+        editor, service, "Look around", context="".join(f"Line {number}.\n" for number in range(4_200))
+    )
+    await followed(editor, path)
+    page = await text_of(editor, f"{path}/requests?number=1")
+    assert "Long messages are cut." in page
+    assert re.search(r"\[[\d,]+ characters more\]", page)
+    assert "Line 1000." in page
+    assert "Line 4199." not in page
+    command = re.search(r"<code>docsmith (job show \S+ --prompts --call 1)</code>", page)[1]
+    shown = await asyncio.to_thread(service.run, *command.split())
+    assert "Line 4199." in shown.stdout
+
+
 async def test_form_sent_twice_creates_one_job(editor, service):
     first = await created(editor, service, "Look around", form="one")
     assert await created(editor, service, "Look around", form="one") == first

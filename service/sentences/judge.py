@@ -443,6 +443,7 @@ class Judge:
         return any(
             self._is_contrary(clause, {word: at for word, at in anchors.items() if start <= at < start + len(clause)})
             for start, clause in _clauses_of(prose.words)
+            if WORD.search(_SPANS.sub(" ", clause))  # code denies nothing
         )
 
     def _is_contrary(self, words: str, anchors: dict[str, int]) -> bool:

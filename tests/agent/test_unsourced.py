@@ -129,3 +129,9 @@ def test_a_range_of_numbers_has_the_sources_of_both():
     assert unsourced_statements("It needs 21 to 25 MB.\n", "It needs 21 MB.\n", ["It needs 21 MB.\n"], said) == []
     [found] = unsourced_statements("Il faut 3 To.\n", "", ["Il faut 2 To.\n"], [])
     assert found.missing == ("3 To",)
+
+
+def test_a_command_behind_a_condition_denies_nothing():
+    page = "Is a kite up? If not: `kite fly start --line NAME`.\n"
+    read = "`kite fly start` does not start a kite that has no line. `kite fly start --line NAME` starts one.\n"
+    assert unsourced_statements(page, page.replace("fly", "run"), [read], []) == []

@@ -151,7 +151,12 @@ class Parts:
             else None
         )
         assistant = settings.assistant
-        self.spending = Spending(runtime.store, settings.cost_bounds, partial(cost_bound_of, runtime.views))
+        self.spending = Spending(
+            runtime.store,
+            settings.cost_bounds,
+            partial(cost_bound_of, runtime.views),
+            organization_usd=settings.limits.organization_cost_usd_day,
+        )
         context = ReplyContext(
             runtime.models,
             self.search,

@@ -261,6 +261,7 @@ class Server:
             self.app[MODEL_NAMES].update(self._parts.model_names())
         self.admission.change(admission)
         self._parts.spending.bounds = settings.cost_bounds
+        self._parts.spending.organization_usd = settings.limits.organization_cost_usd_day
         self._parts.replier.withhold_unsupported_code(on=settings.assistant.withhold_unsupported_code)
         self._settings = settings
         self.shown_settings.change(settings, changes(self.shown_settings.at_start, settings).after_restart)

@@ -67,10 +67,10 @@ async def project_of_domain(views: Views, domain: str) -> ProjectView | None:
     return _view(row) if row else None
 
 
-async def cost_bound_of(views: Views, domain: str) -> float:
-    """Return the bound a day, in US dollars, that the owner of a site has set; 0 for none."""
+async def cost_bound_of(views: Views, domain: str) -> tuple[float, str]:
+    """Return the bound a day, in US dollars, that the owner of a site has set, 0 for none, and its organization."""
     project = await project_of_domain(views, domain)
-    return project.max_cost_usd_day if project is not None else 0.0
+    return (project.max_cost_usd_day, project.organization_id) if project is not None else (0.0, "")
 
 
 def _view(row: sqlite3.Row) -> ProjectView:

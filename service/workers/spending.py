@@ -76,20 +76,31 @@ class PaidReply(Struct, frozen=True):
     """Cost of the calls that had ended when a process died that gave it."""
     own_bound: float = 0.0
     """That of the site's owner, in US dollars a day; 0 for none."""
+    organization_id: str = ""
+    """The organization of the site, whose sites have a bound together; empty for none."""
 
 
-async def _none(_domain: str) -> float:
-    return 0.0
+async def _none(_domain: str) -> tuple[float, str]:
+    return 0.0, ""
 
 
 class Spending:
     """The cost bounds of all sites. ``bounds`` may change while replies are under way."""
 
     def __init__(
-        self, store: EventStore, bounds: CostBounds, own_bound: Callable[[str], Awaitable[float]] = _none
+        self,
+        store: EventStore,
+        bounds: CostBounds,
+        bound_of: Callable[[str], Awaitable[tuple[float, str]]] = _none,
+        *,
+        organization_usd: float = 0.0,
     ) -> None:
-        """``own_bound`` returns the bound that the owner of a site has set, by its domain; 0 for none."""
-        self._store, self.bounds, self.own_bound = store, bounds, own_bound
+        """``bound_of`` returns the bound that the owner of a site has set, by its domain, 0 for none, and the site's
+        organization. ``organization_usd``: what the replies of all sites of an organization may cost in a day; 0 for
+        no bound.
+        """
+        self._store, self.bounds, self.bound_of = store, bounds, bound_of
+        self.organization_usd = organization_usd
         self._has_warned = False
         self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Lock] = WeakValueDictionary()
         """Replies of a site reserve one after the other: the first to come waits for money, the others for it."""
@@ -97,7 +108,7 @@ class Spending:
 
     def concerns(self, *, is_public: bool, own_bound: float = 0.0) -> bool:
         """Return whether a reply may be bounded at all."""
-        return is_public or self.bounds.site > 0 or own_bound > 0
+        return is_public or self.bounds.site > 0 or own_bound > 0 or self.organization_usd > 0
 
     def allow(self, reply: PaidReply) -> float:
         """Return the bound on a reply, 0 where there is none. An owner lowers a bound on replies without a key, and
@@ -115,8 +126,8 @@ class Spending:
         try:
             yield budget
         finally:
-            if budget.reserved_on:
-                recording = asyncio.create_task(self._record(reply, budget.reserved_on, budget.usd))
+            if budget.asked_on:
+                recording = asyncio.create_task(self._record(reply, budget.asked_on, budget.usd))
                 # The reply may have been cancelled. What is not recorded in time stays reserved
                 await asyncio.wait([recording], timeout=RECORD_SECONDS)
 
@@ -153,7 +164,15 @@ class Spending:
             turn.release()
 
     async def _reserve(self, reply: PaidReply, usd: float, day: str, least_usd: float) -> float:
-        bounds = self.bounds.within(reply.own_bound)
+        """Reserve for the organization, then for the site: what the one gives and the other does not is given back as
+        the reply ends.
+        """
+        if self.organization_usd and reply.organization_id:
+            bounds = CostBounds(site=self.organization_usd)
+            usd = await self._reserve_of(_of_organization(day, reply), reply, usd, bounds, least_usd)
+        return await self._reserve_of(day, reply, usd, self.bounds.within(reply.own_bound), min(usd, least_usd))
+
+    async def _reserve_of(self, day: str, reply: PaidReply, usd: float, bounds: CostBounds, least_usd: float) -> float:
         command = ReserveCost(reply.reply_id, usd, least_usd, reply.is_public, bounds, now())
         done = await execute(self._store, SPENDING, day, command, command_id=CommandId())
         return done.state.held_by(reply.reply_id)
@@ -166,10 +185,17 @@ class Spending:
 
     async def _record(self, reply: PaidReply, day: str, usd: float) -> None:
         command = RecordCost(reply.reply_id, usd, reply.is_public, now())
-        command_id = CommandId()
-        await retry_while_unavailable(partial(execute, self._store, SPENDING, day, command, command_id=command_id))
+        days = [day, *([_of_organization(day, reply)] if reply.organization_id else [])]
+        for each in days:
+            done = partial(execute, self._store, SPENDING, each, command, command_id=CommandId())
+            await retry_while_unavailable(done)
         self._settled.set()
         self._settled = asyncio.Event()
+
+
+def _of_organization(day: str, reply: PaidReply) -> str:
+    """Return the id of a day of all sites of an organization. No site's domain begins with the sign."""
+    return f"{day.partition('.')[0]}._{reply.organization_id}"
 
 
 class Permit(Struct, frozen=True):
@@ -194,8 +220,8 @@ class ReplyBudget:
         self._shorter = 0
         self.calls = 0
         self.usd = reply.usd
-        self.reserved_on = ""
-        """The day whose bound it has reserved a part of; empty for none."""
+        self.asked_on = ""
+        """The day of whose bound it has asked for a part; empty for none."""
 
     @property
     def model(self) -> Model:
@@ -214,7 +240,7 @@ class ReplyBudget:
         """
         is_public = self._reply.is_public
         bound = self._spending.allow(self._reply)
-        if not bound and not is_public:
+        if not bound and not is_public and not self._spending.organization_usd:
             return Permit(request)
         price = await model.price()
         if price is None:  # a bound would not hold
@@ -222,7 +248,7 @@ class ReplyBudget:
             return None if is_public else Permit(request)
         if price.is_free:
             return Permit(request)
-        if not bound:
+        if not bound and is_public:
             self._spending.warn("it costs money, and there is no cost limit", model.name)
             return None
         async with self._reserving:
@@ -234,7 +260,7 @@ class ReplyBudget:
             self.usd += price.of(read, len(request.continuation.text.encode()))  # by a process that died
         before = self.usd + self._under_way
         least = min(most, LEAST_OUTPUT_TOKENS)
-        day = self.reserved_on or day_of(self._reply.domain, now())
+        day = self.asked_on = self.asked_on or day_of(self._reply.domain, now())
         try:
             held = await self._spending.reserve(
                 self._reply, before + price.of(read, most), day, least_usd=before + price.of(read, least),
@@ -246,7 +272,6 @@ class ReplyBudget:
                 self._shorter += 1
                 raise Invalid("A shorter prompt may fit the cost limit.", code=CONTEXT_WINDOW_EXCEEDED) from None
             return None
-        self.reserved_on = day
         usd = held - before
         if price.output_usd:
             most = min(most, max(1, int((usd - price.of(read, 0)) * 1_000_000 / price.output_usd + ROUNDING)))

@@ -240,3 +240,20 @@ async def test_shorter_prompt_is_asked_for_where_it_may_fit(store):
         assert error.value.code == CONTEXT_WINDOW_EXCEEDED
         shorter = ModelRequest((UserMessage("word " * 3_000),), grounding=ASKED.grounding)
         assert [chunk async for chunk in budget.model.reply(shorter)][-1].model == "fake/model"
+
+
+async def test_sites_of_an_organization_have_a_bound_together(store, tmp_path):
+    models, bound = Both(), 0.1
+    models.paid = Charging()
+    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as other:
+        processes = [Spending(each, CostBounds(), organization_usd=bound) for each in (store, other)]
+        told = await asyncio.gather(
+            *(
+                reply(processes[n % 2], models, PaidReply(f"site-{n}", str(n), n % 3 == 0, organization_id="org"))
+                for n in range(60)
+            )
+        )
+        assert models.paid.charged <= bound + 1e-9
+        assert any(model == "fake/model" for _, model in told)
+        free = PaidReply("elsewhere", "other", False, organization_id="another")
+        assert (await reply(processes[0], models, free))[1] == "fake/model"

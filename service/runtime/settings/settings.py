@@ -242,6 +242,8 @@ class LimitsSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Projects that are created in a browser or by the API; a try counts, too. So it is with the next two."""
     organization_uploads_day: Annotated[int, Meta(ge=0)] = 300
     organization_keys_day: Annotated[int, Meta(ge=0)] = 200
+    organization_cost_usd_day: Annotated[float, Meta(ge=0)] = 100.0
+    """For replies of all sites of an organization together, in a day of UTC."""
     public_cost_usd_day: Annotated[float, Meta(ge=0)] = 0.0
     """For replies of a public site that were asked for without a key, in a day of UTC. 0: none, so that such replies
     are the builtin model's unless the model costs nothing, or ``assistant.max_cost_usd_day`` bounds it.

@@ -23,10 +23,10 @@ def reply_events(
 async def _paid_events(
     question: Question, live: LiveText, context: ReplyContext, spending: Spending, *, is_public: bool
 ) -> AsyncGenerator[AnswerEvent, None]:
-    own_bound = await spending.own_bound(question.domain)
+    own_bound, organization_id = await spending.bound_of(question.domain)
     if spending.concerns(is_public=is_public, own_bound=own_bound):
         cost = question.progress.usage.cost_usd or 0.0
-        paid = PaidReply(question.domain, question.reply_id, is_public, cost, own_bound)
+        paid = PaidReply(question.domain, question.reply_id, is_public, cost, own_bound, organization_id)
         found = _bounded_events(question, live, context, spending, paid)
     else:
         found = _free_events(question, live, context)

@@ -149,7 +149,7 @@ async def test_refused_plan_is_reported_to_operators_alone(index, error):
 
 
 async def test_plan_beyond_the_cost_bound_is_no_failure(index):
-    events, _ = await events_of(index, FOLLOW_UP, ScriptedModel([CostBoundReached("full")]))
+    events, _ = await events_of(index, FOLLOW_UP, ScriptedModel([CostBoundReached()]))
     assert not any(isinstance(event, ModelFailure) for event in events)
     assert isinstance(events[-1], ReplyDone)
 

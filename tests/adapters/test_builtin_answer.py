@@ -118,6 +118,38 @@ def test_all_words_of_a_question_in_one_place_are_an_answer():
     assert "> The page is a tree of nodes." in answer("Is a page a tree of nodes?", *PODS)
 
 
+MUSEUM = (
+    Passage(1, "Visit", "Visit › Bags", "/visit#bags", "Bring bags of any size to a locker.", 1.0),  # noqa: RUF001
+    Passage(2, "Visit", "Visit › Animals", "/visit#animals", "Pets stay outside.", 0.9),  # noqa: RUF001
+    Passage(3, "Visit", "Visit › Coats", "/visit#coats", "Hooks are beside the stairs.", 0.8),  # noqa: RUF001
+    Passage(4, "Tours", "", "/tours", "Guides speak Dutch.", 0.7),
+    Passage(5, "Prices", "", "/prices", "Entry is 4 euros.", 0.6),
+)
+
+
+@pytest.mark.parametrize(("smallness", "first"), [(1.0, "Pets"), (0.0, "Bring")])
+def test_on_a_small_site_the_section_with_most_of_the_words_comes_first(smallness, first):
+    words = tuple(QueryWord(word, share) for word, share in (("bring", 0.01), ("pets", 0.5), ("stay", 0.5)))
+    text = extract(Grounding("Bring pets to stay?", MUSEUM, words, smallness=smallness))
+    assert quoted(text).startswith(first)
+
+
+def test_sections_that_follow_a_short_one_are_not_quoted_with_it():
+    assert "Hooks" not in answer("Where do pets stay?", *MUSEUM)
+
+
+@pytest.mark.parametrize(("score", "is_answered"), [(0.1, True), (0.95, False)])
+def test_few_words_in_one_place_answer_where_it_is_far_before_the_others(score, is_answered):
+    others = [replace(passage, score=score) for passage in MUSEUM[1:]]
+    text = answer("Bags, guides, hooks and entry?", MUSEUM[0], *others)
+    assert text.startswith("[0]") is not is_answered
+
+
+def test_name_is_no_slip_for_a_word_that_says_nothing():
+    words = (QueryWord("saml", 0.0, "same"), QueryWord("pets", 0.1))
+    assert "No page of this documentation has “SAML”" in extract(Grounding("pets with SAML", MUSEUM, words))
+
+
 TINY = (
     Passage(1, "Kites", "Flying a kite", "/kites#flying-a-kite", "Let out **twelve metres** of line.", 1.0),
     Passage(2, "Kites", "Storing a kite", "/kites#storing-a-kite", "Fold it twice.", 0.6),
@@ -147,7 +179,7 @@ def test_slip_in_a_word_for_the_form_of_an_answer_is_read():
         "Example",
         "Example steps",
         "/example",
-        "For example, an example of steps. Example: a component to write steps.",
+        "For example, an example of steps. Example: to write steps.",
         1.0,
     )
     slip = (QueryWord("exmaple", 0.0, "exampl"), QueryWord("componnent", 0.0, "compon"))

@@ -213,12 +213,12 @@ def _is_too_long(piece: Piece) -> bool:
 
 
 def _followers(quote: Quote, apart: Sequence[Apart], wanted: Wanted, room: int) -> list[Quote]:
-    """Return the sections that follow on the page where a quote is short, or is the beginning of the steps."""
+    """Return the sections that follow on the page where a quote only leads to them, or a solution follows."""
     left = (room if wanted.steps else FOLLOWED_ROOM) - quote.size
     followers: list[Quote] = []
     at = next(place for place, one in enumerate(apart) if one is quote.apart)
     following = apart[at + 1 :]
-    if quote.size >= ENOUGH:
+    if quote.size >= ENOUGH or not _only_leads(quote):
         following = [one for one in following[:1] if _solves(one)]
         left = NEXT_ROOM
     for one in following:

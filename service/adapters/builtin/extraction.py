@@ -10,7 +10,7 @@ from service.adapters.builtin.quoting import rendered
 from service.adapters.builtin.replies import Replies, replies_in
 from service.adapters.builtin.verdict import Verdict, judge
 from service.adapters.builtin.wanted import Wanted, wanted
-from service.adapters.builtin.weighing import weigh
+from service.adapters.builtin.weighing import lead, weigh
 from service.markup.languages.detection import language_of
 from service.markup.languages.small_talk import small_talk
 from service.ports.model import Grounding
@@ -51,9 +51,9 @@ def _extract(grounding: Grounding) -> Extracted:
         return Extracted(replies.greeting)
     in_another = f" {replies.documentation_in(site_language)}" if is_another else ""
     apart = taken_apart(grounding.passages, language, asked.kindred)
-    weigh(apart, asked)
+    weigh(apart, asked, grounding.smallness)
     quotes = choose(apart, asked)
-    verdict = judge(asked, quotes)
+    verdict = judge(asked, quotes, lead(apart))
     missing = "" if is_another else _missing(asked, replies)
     if verdict is Verdict.NOT_DOCUMENTED:
         said = " ".join(filter(None, [replies.nothing, missing]))

@@ -4,8 +4,8 @@ What counts is how many of the question's words, by their weight, stand in one p
 heading. A word that no page of the site has makes an answer doubtful, unless three others stand together or a heading
 is made of the question's words alone. A name that no page has rules it out; the section of the term that is asked for
 answers. A question of how or when is about something that there is, so its missing word is likely another word for it;
-any other may be about what there is not. The limits were chosen on questions about small sites, a third of them
-about what no page says.
+any other may be about what there is not. Where one passage is far before the others, less is enough. The limits
+were chosen on questions about small sites, a third of them about what no page says.
 """
 
 from collections.abc import Sequence
@@ -26,6 +26,10 @@ TOGETHER, TOGETHER_NEAR = 3, 0.28
 """Words in one place, and their part of the question's weight, that answer although the site lacks another one."""
 OTHER_WORDS_NEAR = 0.28
 """Enough for an answer to a question of how, what or when, although the site lacks one of its words."""
+LEAD, LED_NEAR = 3.0, 0.2
+"""The lead of the best passage with which less is enough, where the site has all of the question's words or the
+question is one of how, what or when.
+"""
 LITTLE_ASKED = 0.3
 """The weight of a question whose one word says little by itself, such as the name of the product."""
 MOST_MISSING = 0.7
@@ -40,8 +44,8 @@ class Verdict(Enum):
     NOT_DOCUMENTED = "not documented"
 
 
-def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
-    """Return how far the quotes, best first, answer."""
+def judge(asked: Wanted, quotes: Sequence[Quote], lead: float) -> Verdict:
+    """Return how far the quotes, best first, answer. ``lead``: how far the best passage is before the others."""
     if not quotes:
         return Verdict.NOT_DOCUMENTED
     words = frozenset(asked.stems)
@@ -58,10 +62,11 @@ def judge(asked: Wanted, quotes: Sequence[Quote]) -> Verdict:
         return Verdict.ANSWERED
     if near < LEAST_NEAR:
         return Verdict.NOT_DOCUMENTED
+    is_led = lead >= LEAD and near >= LED_NEAR
     if not asked.missing:
         says_much = len(words) > 1 or everything >= LITTLE_ASKED or asked.language != "en"  # others share names alone
-        return Verdict.ANSWERED if near >= ENOUGH_NEAR and says_much else Verdict.UNSURE
-    if near >= OTHER_WORDS_NEAR and asked.of_what_is:
+        return Verdict.ANSWERED if (is_led or near >= ENOUGH_NEAR) and says_much else Verdict.UNSURE
+    if (is_led or near >= OTHER_WORDS_NEAR) and asked.of_what_is:
         return Verdict.ANSWERED
     known = words - asked.missing
     is_headed = exactness(words, best.own) == 1.0 and known <= together

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.adapters.builtin.question_words import stemmer_of, stems_of
 from service.domain.search import QueryWord
@@ -136,6 +137,7 @@ def wanted(grounding: Grounding, language: str, *, is_another: bool = False) -> 
         strange.difference_update(map(str.casefold, _ANY_WORD.findall(question)))
         question = without_phrases(question, unless=strange)
         words = tuple(word for word in words if word.typed not in strange)
+    words = tuple(replace(word, corrected="") if _is_empty(word.corrected, language) else word for word in words)
     corrected = {word.typed: _full(word.corrected) for word in words if word.corrected and not is_another}
     stems = _stems(question, language, corrected)
     if is_another and (shared := [word for word in words if word.share]):
@@ -201,6 +203,11 @@ def _stems(text: str, language: str, corrected: Mapping[str, str]) -> tuple[str,
 
 def _corrected(text: str, corrected: Mapping[str, str]) -> str:
     return _WORD.sub(lambda match: corrected.get(match[0].casefold(), match[0]), text) if corrected else text
+
+
+def _is_empty(correction: str, language: str) -> bool:
+    """Return whether a correction says nothing: "SAML" was not meant as "same"."""
+    return bool(correction) and not stems_of(_full(correction), language)
 
 
 def _full(stem: str) -> str:

@@ -187,7 +187,7 @@ class Dialect(Struct, frozen=True):
 
     model: str
     path: str
-    """Of the address, behind the host."""
+    """Their part of the address, behind the host."""
     framings: tuple[str, ...]
     types: tuple[str, ...]
     untold: tuple[str, ...]
@@ -362,7 +362,7 @@ class Decided(Struct, frozen=True):
     job_ends: str
     """The code that a job ends with; empty where it asks again, and goes on."""
     shows: str
-    """What a reader sees."""
+    """The text that a reader sees."""
 
 
 DECIDED = (
@@ -410,7 +410,7 @@ async def decided(service: Service, port: int) -> list[str]:
 
 
 RAW = re.compile(r"<function|</function|installer\"}")
-"""Of a written call."""
+"""For a written call."""
 
 
 def run(folder: Path, count: int, seed: int, dialect: Dialect) -> tuple[list[str], list[str]]:

@@ -59,7 +59,7 @@ MESSAGE_TOKENS, REQUEST_TOKENS = 16, 256
 ROUNDING = 1e-6
 SMALL_PROMPT_BYTES = 8_000
 MAX_SHORTER = 2
-"""A prompt is made shorter so many times at most, by half, while there is money left for that alone."""
+"""The most times that a prompt is made shorter, by half, while there is money left for that alone."""
 NOTICE = (
     "The language model of this site has no budget left for today, so these are the passages of the documentation that"
     " fit best.\n\n"
@@ -205,7 +205,7 @@ class Permit(Struct, frozen=True):
     price: Price | None = None
     """None where nothing is counted."""
     usd: float = 0.0
-    """What it costs at the most."""
+    """The most that it costs."""
 
 
 class ReplyBudget:
@@ -216,7 +216,7 @@ class ReplyBudget:
         self._model, self._builtin = models.for_assistant(), models.builtin_for_assistant()
         self._reserving = asyncio.Lock()
         self._under_way = 0.0
-        """What the calls under way cost at the most."""
+        """The most that the calls under way cost."""
         self._shorter = 0
         self.calls = 0
         self.usd = reply.usd

@@ -43,7 +43,7 @@ KEPT_SECONDS = 3600
 LEAST_SECONDS = 60
 """Between two reads of the keys because of a token with an unknown one: anyone can invent key ids."""
 MAX_LIFETIME_SECONDS = 366 * 86_400
-"""Of an ID token."""
+"""The longest that an ID token may be valid."""
 FAILED_SECONDS = 3
 """Between two reads of a provider that does not answer."""
 SCOPE = "openid email profile"

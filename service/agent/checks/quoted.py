@@ -14,7 +14,7 @@ from service.domain.jobs.decider import Problem
 LONG_LINE = 60
 """A line of more characters is reported alone; shorter ones as ``IN_A_ROW``."""
 IN_A_ROW, LEAST_IN_A_ROW = 3, 40
-"""Lines, and characters of all of them together: three braces are nobody's."""
+"""Lines, and characters of all of them together: three braces are copied from no one."""
 MAX_LINES = 20_000
 MAX_REPORTED = 20
 _MARKS = re.compile(r"\A[\s>*+#`|-]+|[\s`|]+\Z")

@@ -86,7 +86,7 @@ async def check_external(
 
 
 async def _made(workspace: Workspace, urls: Iterable[str], private: Private) -> set[str]:
-    """Return the addresses that nobody else has written."""
+    """Return the addresses that only the job has written."""
     left = set(urls)
 
     def without(texts: Iterable[str]) -> None:

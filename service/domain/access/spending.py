@@ -49,7 +49,7 @@ class CostBoundReached(ServiceError):
         self.may_fit = may_fit
         """Whether it may fit once other replies, which are under way, have ended."""
         self.room = room
-        """What the reply may cost in all, in US dollars."""
+        """The most that the reply may cost in all, in US dollars."""
 
 
 class CostReserved(Event, frozen=True, tag="cost-reserved"):

@@ -21,7 +21,7 @@ from msgspec import Struct
 from service.domain.events import Event
 
 Api = Literal["assistant", "agent", "projects", "uploads", "keys"]
-"""What was asked for: the first two by questions and jobs; the others when one is created, by an organization."""
+"""Kinds of requests: questions and jobs, then what an organization creates."""
 Scope = Literal[
     "assistant-key", "organization", "address", "project", "reader", "reader-day", "key-searches", "address-searches",
     "address-tokens", "public-site", "public-address", "public-searches",
@@ -192,7 +192,7 @@ KEPT_WINDOWS = 10_000
 
 
 class _Window:
-    """The times of one caller's last requests, in milliseconds since 1970, oldest first: as many as its limit.
+    """The times of one caller's last requests, in milliseconds since 1970, oldest first; their number is its limit.
 
     None is dropped for its age, and one that is later than now counts: the clock may have been ahead, then or now.
     """

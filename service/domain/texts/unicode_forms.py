@@ -12,7 +12,7 @@ from typing import Literal
 from service.domain.errors import Invalid
 
 MAX_CHARACTERS = 32_768
-"""Of a question, a search or an instruction."""
+"""For a question, a search or an instruction."""
 _SLICE = 1_024
 MAX_MARKS = 30
 _HALFWIDTH = "\uff9e\uff9f"

@@ -79,7 +79,7 @@ class Catalog(Struct, frozen=True, rename="camel"):
 
 
 def _require_name(request: web.Request) -> None:
-    """Raise NotFound where a card would name the service by what the request says, and that is none of its names."""
+    """Raise NotFound where a card would show a host name that the request gives and the service does not have."""
     if not request.app[NAMES].public_url and not is_host_ours(request):
         raise NotFound("Cards name this service by its public address. Set server.public_url.")
 

@@ -65,7 +65,7 @@ MAX_TOGETHER = 256
 MAX_AHEAD = timedelta(hours=1)
 """How far a clock may be ahead of the last request and of what has passed since."""
 MAX_ASLEEP = timedelta(seconds=LONGEST_WINDOW_SECONDS)
-"""The same for the first request of a process: nobody knows how long none was there."""
+"""The same for the first request of a process: it is not known how long none was there."""
 MAX_FULL = 10_000
 """Limit for the windows that are known to have no room."""
 STREAM = USAGE.stream(STREAM_ID)

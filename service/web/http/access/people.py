@@ -46,7 +46,7 @@ PEOPLE_DIRECTORY: web.AppKey[PeopleDirectory] = web.AppKey("PEOPLE_DIRECTORY")
 LINK_BASE: web.AppKey[Callable[[], str | None]] = web.AppKey("LINK_BASE")
 """The address that sign-in links begin with; None where no one could sign in by any."""
 NO_ADDRESS = "The address that the proxy names"
-"""Stands for what a proxy names and is none: it is nobody's, and what was sent is not shown."""
+"""Stands for a value from a proxy that is no address of a person; the value itself is not shown."""
 USER_HEADER: web.AppKey[str] = web.AppKey("USER_HEADER")
 """The header in which trusted proxies name the person; empty: in none."""
 

@@ -101,7 +101,7 @@ class Work:
         path = f"/v2/uploads?name=upload-{number}"
         status, made = _asked(self._site, "POST", path, archive.getvalue(), "application/zip")
         if status == 201:
-            self._ledger.note("project", made["id"])
+            self._ledger.note("project", made["project"]["id"])
 
     def folder(self) -> None:
         number = next(self._numbers)

@@ -92,7 +92,7 @@ async def backup(options: Options, output: Output, program: Program, read_settin
         if options.vault is not None:  # later than the log: a key is older than the events that need it
             await asyncio.to_thread(_write_vault, log, options.data, options.vault, manifest)
         damages = {}
-        if repositories.folder is not None:
+        if repositories.folder is not None and repositories.elsewhere is None:
             wanted = [repositories.folder / f"{one}.git" for one in await _hosted_projects(store)]
             damages = await asyncio.to_thread(program.find_damages, wanted)
     # An older one may have what is damaged now.

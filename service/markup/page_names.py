@@ -41,6 +41,8 @@ class PageName(Struct, frozen=True, gc=False):
 _HUGO = re.compile(
     r"\{\{[<%]\s*+(?:rel)?ref\s++(?:(?:path\s*=\s*)?(?:\"([^\"\n]{1,500})\"|`([^`\n]{1,500})`)|([^\s\"`{}<>%]{1,500}))"
 )
+_OTHER_LANGUAGE = re.compile(r"[\"`]?[^{}\n]{0,200}?\blang\s*=")
+"""The rest of a tag that names the page of a language, which need not have the name of this one."""
 _TAG_NAME = r"([^%\n{}]{1,500}?(?:(?=\s*-?%\}(?!#))|\s*-?%\}#[^\s()<>\"']{1,200}))"
 """The argument of a tag, with the end of the tag and the anchor behind it where there is one."""
 _LIQUID = re.compile(rf"\{{%-?\s*+link\s++{_TAG_NAME}")
@@ -50,6 +52,8 @@ _BASED = re.compile(
     r"|\{\{-?\s*+site\.baseurl\s*-?\}\}(/[^\s()<>{}\"']{0,500})"
 )
 _REFRESH = re.compile(r"http-equiv=[\"']?refresh[^\n]{0,100}?\burl=([^\s\"'>]{1,500})", re.IGNORECASE)
+_BASE_URL = re.compile(r"\buseBaseUrl\([\"'](/[^\"'\n]{1,500})[\"']")
+_PROJECT = re.compile(r"(?:<|\]\()(?:project|path):([^\s<>()]{1,500})[>)]")
 _RAW = re.compile(r"\{%-?\s*+(end)?raw\s*+-?%\}")
 _CONTENT = re.compile(r"\{%-?\s*+content-ref\s++url=\"([^\"\n]{1,500})\"")
 _WIKI = re.compile(r"(?<![\[\\!])\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,300})?\]\](?!\()")
@@ -87,7 +91,7 @@ _IMAGES = tuple(
 )
 _SIGN = re.compile(
     r"\{\{|\{%|\[\[|8<-|@include|<<<|include|Snippet|^(?:im|ex)port\s|[:{](?:any|term|download)[:}]`"
-    r"|\{(?:image|figure)\}|\brequire\(",
+    r"|\{(?:image|figure)\}|\brequire\(|useBaseUrl|[<(](?:project|path):",
     re.MULTILINE,
 )
 _FILE = re.compile(r"^[ \t]+:file:[ \t]+(\S{1,500})", re.MULTILINE)
@@ -134,6 +138,8 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
     prose, code, unseen = (page.prose, page.code, page.unseen) if page is not None else (text, (), ())
     if dialect.shortcodes:
         for each in _matches(_HUGO, text, "hugo"):  # in a comment, too, it must name a page, but none sees its anchor
+            if _OTHER_LANGUAGE.match(text, each.start + len(each.target)):
+                continue
             yield replace(each, target=each.target.partition("#")[0]) if _is_in(each.start, unseen) else each
     for pattern in _INCLUDES:
         yield from _matches(pattern, text, "include")
@@ -153,6 +159,8 @@ def _found(text: str, path: str, dialect: Dialect, page: Markdown | None) -> Ite
         yield from (each for each in _matches(_XREF, text, "xref") if not _is_in(each.start, blocks))
         yield from _matches(_ASCIIDOC_FILE, text, "include")
     yield from _matches(_REFRESH, prose, "link")
+    yield from _matches(_BASE_URL, prose, "link")
+    yield from _matches(_PROJECT, prose, "link")
     if path.endswith(".rst"):
         yield from _matches(_REST_LINK, text, "link")
     if is_markdown(path):

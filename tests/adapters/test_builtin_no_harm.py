@@ -326,3 +326,110 @@ async def test_files_that_a_moved_page_shows_are_found_from_its_new_folder():
     antora = {"antora.yml": "name: s\nversion: '1'\n", f"{pages}/d/a.adoc": adoc, f"{pages}/d/p.adoc": "x\n"}
     found = await done(antora, f"rename page {pages}/d/a.adoc to {pages}/e/a.adoc")
     assert found.files[f"{pages}/e/a.adoc"] == adoc.replace("./p.adoc", "../d/p.adoc")
+
+
+@pytest.mark.parametrize(
+    ("files", "page", "to", "left"),
+    [
+        (
+            {"mkdocs.yml": "site_name: S\nplugins: [awesome-pages]\n", "docs/g/.pages": "nav:\n- One: one.md\n- ...\n"},
+            "docs/g/one.md",
+            "docs/g/two.md",
+            ("docs/g/.pages", 2),
+        ),
+        (
+            {"mkdocs.yml": "site_name: S\nplugins: [awesome-nav]\n", "docs/g/.nav.yml": "nav:\n- one.md\n- '*'\n"},
+            "docs/g/one.md",
+            "docs/g/two.md",
+            ("docs/g/.nav.yml", 2),
+        ),
+        (
+            {".gitbook.yaml": "redirects:\n  a/b: one.md\n", "SUMMARY.md": "# Summary\n\n* [H](README.md)\n"},
+            "one.md",
+            "two.md",
+            (".gitbook.yaml", 2),
+        ),
+        (
+            {
+                "next.config.mjs": "import nextra from 'nextra'\n",
+                "pages/_meta.js": "export default {\n  one: 'One',\n}\n",
+            },
+            "pages/one.mdx",
+            "pages/two.mdx",
+            ("pages/_meta.js", 2),
+        ),
+    ],
+)
+async def test_lists_that_a_job_may_not_write_are_named(files, page, to, left):
+    there = {**files, page: PAGE, f"{page.rpartition('/')[0]}/index.md".lstrip("/"): PAGE}
+    for asked in (f"rename page {page} to {to}", f"remove page {page}"):
+        found = await done(there, asked)
+        assert [(one.path, one.line, one.code) for one in found.problems] == [(*left, "name_left")]
+        assert found.files[left[0]] == files[left[0]]
+
+
+async def test_address_with_an_anchor_in_front_matter_follows_its_page():
+    home = "---\nlayout: home\nfeatures:\n  - title: A\n    link: /a#part\n  - link: /a\n---\n"
+    site = {"docs/.vitepress/config.ts": "export default {title: 'S'}\n", "docs/index.md": home, "docs/a.md": PAGE}
+    found = await done(site, "rename page docs/a.md to docs/b.md")
+    assert found.files["docs/index.md"] == home.replace("/a", "/b")
+
+
+PLUGINS_OF_MYST = {"docs/conf.py": "project = 'S'\nextensions = ['myst_parser']\n", "docs/a.md": PAGE}
+MKDOCS_NAV = "site_name: S\nnav:\n- index.md\n- Other: https://example.com/a.md\n- A: a.md\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "page", "to", "other", "before", "after"),
+    [
+        (
+            {"mkdocs.yml": MKDOCS_NAV, "docs/index.md": PAGE, "docs/a.md": PAGE},
+            *("docs/a.md", "docs/b.md", "mkdocs.yml"),
+            *("A: a.md", "A: b.md"),
+        ),
+        (
+            {**PLUGINS_OF_MYST, "docs/index.md": "# H\n\n```{toctree}\n```\n\n[z](project:a.md#p) <path:a.md>\n"},
+            *("docs/a.md", "docs/g/b.md", "docs/index.md"),
+            *("a.md", "g/b.md"),
+        ),
+        (
+            docusaurus(**{"docs/a.md": PAGE, "docs/o.mdx": "# O\n\n<a href={useBaseUrl('/docs/a')}>a</a>\n"}),
+            *("docs/a.md", "docs/b.md", "docs/o.mdx"),
+            *("/docs/a", "/docs/b"),
+        ),
+        (
+            docusaurus(**{"docs/a.md": PAGE, "docs/o.md": "# O\n\n[a](a.md) [a](./a)\n"}),
+            *("docs/a.md", "docs/a/index.md", "docs/o.md"),
+            *("a.md", "a/index.md"),
+        ),
+        (
+            {"mkdocs.yml": "site_name: S\n", "docs/A.md": PAGE, "docs/o.md": "# O\n\n[a](A.md)\n"},
+            *("docs/A.md", "docs/a.md", "docs/o.md"),
+            *("A.md", "a.md"),
+        ),
+        (
+            {
+                "hugo.toml": "[languages.en]\n[languages.fr]\n",
+                "content/o.md": '---\ntitle: O\n---\n\n{{< ref "a.md" >}} {{< ref path="a.md" lang="fr" >}}\n',
+                **{f"content/a{end}.md": "---\ntitle: A\n---\n" for end in ("", ".fr")},
+            },
+            *("content/a.md", "content/b.md", "content/o.md"),
+            *('"a.md" >', '"b.md" >'),
+        ),
+        (
+            docusaurus(
+                **{
+                    "sidebars.js": "module.exports = {s: [{type: 'doc', id: 'g/own', label: 'g/own'}, 'g/own']}\n",
+                    "docs/g/a.md": "---\nid: own\n---\n# A\n",
+                    "docs/h/o.md": PAGE,
+                }
+            ),
+            *("docs/g/a.md", "docs/h/a.md", "sidebars.js"),
+            *("id: 'g/own', label: 'g/own'}, 'g/own'", "id: 'h/own', label: 'g/own'}, 'h/own'"),
+        ),
+    ],
+)
+async def test_name_in_any_form_follows_its_page_alone(files, page, to, other, before, after):
+    found = await done(files, f"rename page {page} to {to}")
+    assert found.files[other] == files[other].replace(before, after)
+    assert {one.code for one in found.problems} <= {"new_code", "name_left"}

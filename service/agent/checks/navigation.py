@@ -120,13 +120,21 @@ class _Places:
             return None if not places else places.pop() if len(places) > 1 else places[0]
         if not self._searches:
             return None
-        place = self._text.find(name, self._at)
+        place = self._find(name, self._at)
         if place < 0:  # names come in order, but for those of a hostile file
             self._searches -= 1
-            place = self._text.find(name)
+            place = self._find(name, 0)
         if place < 0:
             return None
         self._at = place + 1
+        return place
+
+    def _find(self, name: str, at: int) -> int:
+        """Return the next place of a name by itself, and not at the end of an address; -1 for none."""
+        place = self._text.find(name, at)
+        while place > 0 and self._text[place - 1] in "/.-_" and self._searches:
+            self._searches -= 1
+            place = self._text.find(name, place + 1)
         return place
 
 

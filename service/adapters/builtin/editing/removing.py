@@ -129,6 +129,8 @@ def _rewritten(editing: Editing, calls: Sequence[Call]) -> Generator[Step, Turn,
 def _out_of_navigation(
     editing: Editing, path: str, lines: Sequence[str], page: str, entries: Sequence[DeadLink]
 ) -> Generator[Step, Turn, bool]:
+    if not lines:
+        return False  # it may not be read
     after: list[str] | None = [*lines]
     is_yaml = path.endswith((".yml", ".yaml"))
     if is_yaml:  # an item goes once, though it may be found by two names

@@ -8,6 +8,7 @@ is no address, is named for people.
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from posixpath import dirname
 from typing import NamedTuple
 
@@ -23,10 +24,24 @@ MAX_FILES, MAX_FOUND, MAX_LEAD = 300, 500, 64
 """Files that are searched besides pages, the nearest to the root first; names that are reported; characters before
 one that distinguish it."""
 _DATA = (".json", ".yml", ".yaml", ".toml")
-_SUFFIXES = (*_DATA, ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".astro", "_redirects", "conf.py")
+_SUFFIXES = (
+    *_DATA,
+    ".pages",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".mts",
+    ".cts",
+    ".jsx",
+    ".tsx",
+    ".astro",
+    "_redirects",
+    "conf.py",
+)
 _LOCKED = re.compile(r"(?:^|/)(?:package(?:-lock)?|composer|tsconfig|pnpm-lock|yarn)\b[^/]*$|lock\.\w+$|\.min\.")
 _TOKEN = re.compile(
-    r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,300})(?P=quote)|(?:(?<=[:\s=])|^)(?P<bare>/?+[\w.@%~-]++(?:/[\w.@%~()-]++)*+/?+)(?=\s|,|$)",
+    r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{1,300})(?P=quote)|(?:(?<=[:\s=])|^)(?P<bare>/?+[\w.@%~-]++(?:/[\w.@%~()-]++)*+/?+)(?=[\s,#]|$)",
     re.MULTILINE,
 )
 _IS_SOURCE = re.compile(r"(?:source|from|fromPath|old)[\"']?\s*+[:=]\s*+(?:\[\s*+)?$")
@@ -36,10 +51,17 @@ _IS_OWN = re.compile(r"(?:permalink|slug|url|id|alias(?:es)?|redirect_from|canon
 _IS_ID = re.compile(r"\"id\"\s*+:\Z")
 _PARENT = re.compile(r"(?P<key>(?:grand_)?parent:[ \t]++)(?P<quote>[\"']?)(?P<title>[^\n]{1,300})(?P=quote)")
 _BARE = re.compile(r"[^\W\d_][\w ,.()/-]{0,300}")
-_LIST = re.compile(r"(?:^|/)_?meta\.(?:json|[jt]sx?)$|(?:^|/)_toc\.ya?ml$")
+_LIST = re.compile(r"(?:^|/)_?meta\.(?:json|[jt]sx?)$|(?:^|/)_toc\.ya?ml$|(?:^|/)\.(?:pages|nav\.ya?ml)$")
 """Files that name the pages of their folder (nextra.site/docs/file-conventions/meta-file,
-fumadocs.dev/docs/headless/page-conventions, jupyterbook.org/en/stable/structure/toc.html).
+fumadocs.dev/docs/headless/page-conventions, jupyterbook.org/en/stable/structure/toc.html,
+lukasgeiter.github.io/mkdocs-awesome-nav).
 """
+HIDDEN_LIST = re.compile(r"(?:^|/)\.(?:pages|nav\.ya?ml|gitbook\.ya?ml)$")
+"""Hidden files that name pages: a job may not read them, but what is left in them is named."""
+_BARE_LIST = re.compile(r"(?:^|/)\.(?:pages|nav\.ya?ml)$")
+"""Those in which each name is a file's."""
+_KEY = re.compile(r"(?<=[{,\n])[ \t]*(?P<bare>[\w.-]{1,200})[ \t]*:")
+"""Names of pages without quotation marks in a list that is a program."""
 
 
 def searched(paths: Sequence[str]) -> list[str]:
@@ -212,18 +234,21 @@ def _in_text(
     folder, is_list = f"{dirname(path)}/".lstrip("/"), _LIST.search(path) is not None
     may_be_word = is_configuration(path) and not path.endswith(".py")
     is_page, is_data = is_markdown(path), path.endswith(_DATA)
-    for token in _TOKEN.finditer(text):
-        group = "quoted" if token["quoted"] is not None else "bare"
+    is_bare_list, is_program = _BARE_LIST.search(path) is not None, is_list and not path.endswith(_DATA)
+    for token in chain(_TOKEN.finditer(text), _KEY.finditer(text) if is_program else ()):
+        group = "bare" if token.groupdict().get("quoted") is None else "quoted"
         target, mark, anchor = token[group].partition("#")
         before = text[max(0, token.start() - 60) : token.start()].rpartition("\n")[2]
         new, is_sure = names.get(target), is_page or (is_data and target.startswith("/"))
         is_word = "/" not in target
         is_item = is_sidebar and _is_item(text, token)
         is_sure = is_sure or (is_listing and not is_word) or is_item
-        if is_list and folder + target in stems and (group == "quoted" or "file:" in before or "root:" in before):
-            to = stems[folder + target]
-            new = to[len(folder) :] if to is not None and to.startswith(folder) else None
-            is_sure = is_data
+        is_named = group == "quoted" or is_bare_list or token.re is _KEY or "file:" in before or "root:" in before
+        stem = without_suffix(target) if is_bare_list else target
+        if is_list and is_named and folder + stem in stems:
+            to = stems[folder + stem]
+            new = to[len(folder) :] + target[len(stem) :] if to is not None and to.startswith(folder) else None
+            is_sure = is_data or is_bare_list
         elif target not in names or (is_word and not is_item and not _may_be_meant(target, group, may_be_word)):
             continue
         if _IS_SOURCE.search(before) or (is_word and _IS_WORDS.search(before)) or (is_page and _IS_OWN.search(before)):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from service.agent.checks import navigation
 from service.agent.checks.links.base_site import base_site
-from service.agent.checks.links.elsewhere import named_elsewhere, parents_left, searched, translations_left
+from service.agent.checks.links.elsewhere import HIDDEN_LIST, named_elsewhere, parents_left, searched, translations_left
 from service.agent.checks.links.guesses import (
     MOVED,
     BrokenLink,
@@ -191,6 +191,7 @@ class Links:
         if not gone:
             return []
         paths = await asyncio.to_thread(self._workspace.readable_paths)
+        paths += [path for path in await asyncio.to_thread(self._workspace.paths) if HIDDEN_LIST.search(path)]
         wanted = [*searched(paths), *await asyncio.to_thread(_readable_pages, self._workspace)]
         needles = _needles(gone, before) or _Needles(frozenset())
         listing = {path for path in self._layout_files if path.endswith(".json")}
@@ -338,7 +339,7 @@ class Links:
             if at in known:
                 was = before.leads_to(old_path, without_query(target), link.form)
             page = answer.page
-            if _is_lost(was, answer, before, now, moved):
+            if _is_lost(was, answer, before, now, moved) or (at in known and _names_gone(old_path, link, was, now)):
                 if not link.is_image:
                     suspects.append(SuspectLink(path, link, None, moved.get(was.page or "", was.page), answer, was))
             elif page is None:
@@ -551,6 +552,16 @@ def _is_lost(was: LinkAnswer, answer: LinkAnswer, before: SiteView, now: SiteVie
     return not is_in_place and not is_read_alike(was, answer, wanted)
 
 
+def _names_gone(path: str, link: PageLink, was: LinkAnswer, now: SiteView) -> bool:
+    """Return whether a link names the file of a page that is there no more, so that it leads at most to one that is
+    named alike: in other letters, or as the page of a folder.
+    """
+    target = link.target.partition("#")[0]
+    if link.form != "link" or not is_page(target) or was.page is None or was.page in now.files:
+        return False
+    return _file(path, target) == was.page
+
+
 def _targets(
     links: Iterable[PageLink], path: str, before: SiteView, moved: Mapping[str, str]
 ) -> dict[tuple[str, str], str]:
@@ -585,7 +596,8 @@ def _links_to(
             if target.startswith("/") and before.site.is_redirect(target) and led_to in moved:
                 continue  # the redirect is what has to change
             answer = now.leads_to(path, without_query(target), link.form)
-            if (was.page is None and led_to not in now.files) or _is_lost(was, answer, before, now, moved):
+            is_lost = _is_lost(was, answer, before, now, moved) or _names_gone(path, link, was, now)
+            if (was.page is None and led_to not in now.files) or is_lost:
                 found.append(SuspectLink(path, link, None, moved.get(led_to, led_to), answer, was))
             elif answer.page is not None and loosely(unquote(anchor)) in affected[led_to]:
                 found.append(SuspectLink(path, link, answer.page, has_lost_anchor=True))

@@ -5,7 +5,7 @@ place of the file's name (docusaurus.io/docs/create-doc). VitePress links to its
 """
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from posixpath import dirname
 
 from service.adapters.builtin.editing.addresses import front_matter_end
@@ -16,6 +16,10 @@ from service.adapters.builtin.editing.tool_results import lines_in, paths_in
 from service.markup.generator_files import SIDEBARS_PROGRAM, VITEPRESS_PROGRAM
 
 _ID = re.compile(r"id\s*+:\s*+[\"']?([\w./-]+)")
+_IS_WORDS = re.compile(r"\b(?:label|title|text|type|description|className)[\"']?\s*+:\s*+\Z")
+"""Before a string that names no page."""
+MAX_LEAD = 60
+"""Characters before a literal that tell it from others of its line."""
 HEAD_LINES = 40
 """Lines of a page in which its id is looked for."""
 
@@ -35,6 +39,10 @@ def leave_sidebars(editing: Editing, page: str, own_id: str) -> Steps:
         for place, literal, _ in reversed(_named(path, text, page, own_id)):
             text = without_entry(text, text.count("\n", 0, place) + 1, literal) or text
         yield from _write(editing, rewrites(path, lines, text.split("\n")), f"Took it out of {path}.")
+        for place, literal, _ in _named(path, text, page, own_id):
+            editing.say(
+                f"{path} still names it, for people to change: {literal}, line {text.count(chr(10), 0, place) + 1}."
+            )
 
 
 def rename_in_sidebars(editing: Editing, page: str, to: str, own_id: str) -> Steps:
@@ -42,12 +50,25 @@ def rename_in_sidebars(editing: Editing, page: str, to: str, own_id: str) -> Ste
     for path, lines in (yield from _sidebars(editing)):
         text = "\n".join(lines)
         calls: list[Call] = []
-        for place, literal, name in _named(path, text, page, own_id):
+        for place, literal, name in reversed(_named(path, text, page, own_id)):
             line = text.count("\n", 0, place) + 1
             new = literal.replace(name, _names(path, to, own_id)[_names(path, page, own_id).index(name)], 1)
+            begin = text.rfind("\n", 0, place) + 1
+            lead = next((lead for lead in _leads(text[begin:place]) if _is_alone(text, place, lead + literal)), "")
             if new != literal:
-                calls.append(("replace", {"path": path, "old": literal, "new": new, "line": line}))
+                calls.append(("replace", {"path": path, "old": lead + literal, "new": lead + new, "line": line}))
         yield from _write(editing, calls, f"Renamed it in {path}.")
+
+
+def _leads(text: str) -> Iterator[str]:
+    """Yield what stands before a literal on its line, the shortest first."""
+    yield from (text[at:] for at in range(len(text), max(-1, len(text) - MAX_LEAD), -1))
+
+
+def _is_alone(text: str, place: int, words: str) -> bool:
+    """Return whether words are on the line of a place once."""
+    end = text.find("\n", place)
+    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)].count(words) == 1
 
 
 def _sidebars(editing: Editing) -> Generator[Step, Turn, list[tuple[str, list[str]]]]:
@@ -89,5 +110,9 @@ def _named(path: str, text: str, page: str, own_id: str) -> list[tuple[int, str,
     found: list[tuple[int, str, str]] = []
     for name in _names(path, page, own_id):
         pattern = re.compile(rf"(?P<quote>['\"`])/?{re.escape(name)}(?:\.md|\.html)?(?P=quote)")
-        found += [(match.start(), match[0], name) for match in pattern.finditer(text) if name]
+        found += [
+            (match.start(), match[0], name)
+            for match in pattern.finditer(text)
+            if name and not _IS_WORDS.search(text, max(0, match.start() - 40), match.start())
+        ]
     return sorted(set(found))

@@ -1,5 +1,6 @@
 """The readers of providers' streams, without a socket."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from service.adapters.models.responses import ResponsesReader
 from service.adapters.models.streams import ChatCompletionsReader, Ending, MessagesReader, Tokens
 from service.domain.errors import Forbidden, Invalid, QuotaUsedUp, RateLimited, Unavailable
 from service.domain.model import ToolCall
+from tests.adapters.stream_fuzzing import reading
 from tests.fakes.provider import Call, Reply
 from tests.fakes.provider_protocols import EVENTS, WHOLE
 
@@ -228,6 +230,28 @@ def test_chunk_like_the_one_before_is_read_as_the_first(text):
     for reader, documents in ((ChatCompletionsReader(), chunks), (MessagesReader(), events)):
         read_texts = [each for one in documents for each in fed(reader, f"data: {json.dumps(one)}\n\n".encode())]
         assert "".join(read_texts) == f"onetwo{text}end"
+
+
+@pytest.mark.parametrize("line", ["data: %s\n\n", "data: %s\ndata:  \n\n"])
+async def test_small_piece_that_ends_a_long_document_is_read_in_several_turns(line):
+    """Others have their turn while the document is read, however it is cut."""
+    content = [{"type": "text", "text": "a"}, *([{"type": "unheard_of"}] * 5_000)]
+    data = (line % json.dumps({"type": "message", "content": content, "stop_reason": "end_turn"})).encode()
+    turns, is_read = 0, asyncio.Event()
+
+    async def others():
+        nonlocal turns
+        while not is_read.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(others())
+    async with reading("anthropic") as read:
+        reply = await read([data[:-100], data[-100:]])
+    is_read.set()
+    await other
+    assert (reply.texts, reply.reason) == (["a"], "stop")
+    assert turns > 6  # two for the pieces
 
 
 def test_text_without_an_end_reason_ends_with_done():

@@ -85,7 +85,7 @@ class Payloads:
     def __init__(self) -> None:
         self.begun: list[bytes] = []
         """Lines of a document that has not ended; the same list throughout."""
-        self._bytes = 0
+        self.held_bytes = 0
         """Size of the lines, with the room that each takes besides."""
         self._tried_bytes = 0
 
@@ -101,10 +101,10 @@ class Payloads:
             if begun:
                 yield from _documents_of(begun)
             return
-        self._bytes += len(payload) + _LINE_BYTES
+        self.held_bytes += len(payload) + _LINE_BYTES
         self.begun.append(payload)
-        if self._tried_bytes <= _MAX_TRIED * self._bytes:
-            self._tried_bytes += self._bytes
+        if self._tried_bytes <= _MAX_TRIED * self.held_bytes:
+            self._tried_bytes += self.held_bytes
             try:
                 document = read_document(b"\n".join(self.begun))
             except UnreadableError:
@@ -112,12 +112,12 @@ class Payloads:
             else:
                 self._take()
                 yield from _objects_in(document)
-        if self._bytes > MAX_LINE_BYTES:
+        if self.held_bytes > MAX_LINE_BYTES:
             self._take()
             raise UnreadableError
 
     def _take(self) -> list[bytes]:
-        begun, self._bytes, self._tried_bytes = self.begun.copy(), 0, 0
+        begun, self.held_bytes, self._tried_bytes = self.begun.copy(), 0, 0
         self.begun.clear()
         return begun
 

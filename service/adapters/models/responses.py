@@ -242,7 +242,7 @@ class ResponsesReader:
 
     @property
     def held_bytes(self) -> int:
-        return self._lines.held_bytes
+        return self._lines.held_bytes + self._payloads.held_bytes
 
     @property
     def call_characters(self) -> int:

@@ -65,7 +65,7 @@ class Source(Protocol):
 PIECE_BYTES = 16 * 1024
 """Bytes of a stream that are read in one turn of the event loop."""
 SMALL_BYTES = 1024
-"""As many are read without a look at the time."""
+"""As many, with those that are held, are read without a look at the time."""
 LARGE = 64 * 1024
 """Bytes of one line or document, or characters of calls, that are read in a thread."""
 _LOOKS_EVERY = 16
@@ -116,7 +116,7 @@ class ProviderSource:
                 if begins_page(data):
                     raise answered_with_page(address_of(str(self._url)), 200)
                 self.has_begun = bool(data)
-            if 0 < len(data) <= SMALL_BYTES and reader.held_bytes <= LARGE:  # nearly always: no turn is too long
+            if 0 < len(data) <= SMALL_BYTES - reader.held_bytes:  # nearly always: no turn is too long
                 texts: list[str] = []
                 try:
                     texts.extend(reader.feed(data))

@@ -460,7 +460,7 @@ class ChatCompletionsReader:
 
     @property
     def held_bytes(self) -> int:
-        return self._lines.held_bytes
+        return self._lines.held_bytes + self._payloads.held_bytes
 
     @property
     def call_characters(self) -> int:
@@ -723,7 +723,7 @@ class MessagesReader:
 
     @property
     def held_bytes(self) -> int:
-        return self._lines.held_bytes
+        return self._lines.held_bytes + self._payloads.held_bytes
 
     @property
     def call_characters(self) -> int:

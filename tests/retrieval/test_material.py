@@ -6,7 +6,7 @@ from service.domain.texts.tokens import tokens_in
 from service.ports.search_index import MaterialRequest, Section
 from service.retrieval.material.boilerplate import asks_for_history, traits_of
 from service.retrieval.material.cutting import beginning
-from service.retrieval.material.filling import Piece, fill
+from service.retrieval.material.filling import FRAME_TOKENS, Piece, fill
 from service.retrieval.material.sides import sides_of
 from tests.retrieval.sites import DOMAIN
 
@@ -44,6 +44,15 @@ def test_no_page_has_the_whole_budget_while_others_are_as_good():
     pieces = [piece(page, at, 1.0, 1.0) for page in (1, 2, 3) for at in range(20)]
     urls = filled(pieces, 1_500)
     assert {url.partition("#")[0] for url in urls} >= {"/p1", "/p2"}
+
+
+@pytest.mark.parametrize(("budget", "part"), [(1_500, 0.6), (3_000, 0.6), (6_000, 0.4), (12_000, 0.4)])
+def test_one_page_has_a_part_of_the_budget_while_others_wait(budget, part):
+    long = [piece(1, at, 1.0, 1.0, f"Text {at}. {FILLER * 2}") for at in range(60)]
+    others = [piece(page, at, 0.9, 0.9, f"Of {page}/{at}. {FILLER * 2}") for page in range(2, 9) for at in range(9)]
+    cost = long[0].tokens + FRAME_TOKENS
+    taken = sum(url.startswith("/p1#") for url in filled([*long, *others], budget))
+    assert part * budget - cost <= taken * cost <= part * budget
 
 
 def test_same_text_is_given_once():

@@ -198,10 +198,10 @@ async def test_bound_of_an_owner_holds_for_callers_with_a_key(http, tmp_path):
         "MODELS__SCRIPTED__OUTPUT_USD_PER_MILLION_TOKENS": "10",
     }
     port = free_port()
-    async with ScriptedProvider(lambda _: Reply(("Run the ", "installer [1].")), port=port):
+    async with ScriptedProvider(lambda _: Reply(("Run the ", "installer [1]."), output_tokens=3_000), port=port):
         with scripted_service(tmp_path, port, **settings) as service:
-            project = (service.project_id, "--max-cost-usd-day", "0.001")
-            assert service.cli("project", "update", *project)["maxCostUsdDay"] == 0.001
+            project = (service.project_id, "--max-cost-usd-day", "0.05")
+            assert service.cli("project", "update", *project)["maxCostUsdDay"] == 0.05
 
             async def asked():
                 body = question("How do I install Kite?")
@@ -213,14 +213,14 @@ async def test_bound_of_an_owner_holds_for_callers_with_a_key(http, tmp_path):
             assert NOTICE.strip() in texts[-1]
             async with http.get(f"{service.url}/v2/usage", headers=service.admin) as response:
                 (cost,) = (await response.json())["costs"]
-            assert (cost["domain"], cost["ownBoundUsdDay"], cost["boundUsdDay"]) == (service.domain, 0.001, 0.0)
+            assert (cost["domain"], cost["ownBoundUsdDay"], cost["boundUsdDay"]) == (service.domain, 0.05, 0.0)
             assert cost["spentTodayUsd"] > 0
 
 
 async def test_flood_from_many_addresses_cannot_pass_the_cost_bound(http, tmp_path):
     settings = {
         "SERVER__TRUSTED_PROXIES": "127.0.0.1",
-        "LIMITS__PUBLIC_COST_USD_DAY": "0.1",  # four replies of the usual size
+        "LIMITS__PUBLIC_COST_USD_DAY": "0.1",  # five replies
         "MODELS__SCRIPTED__INPUT_USD_PER_MILLION_TOKENS": "1",
         "MODELS__SCRIPTED__OUTPUT_USD_PER_MILLION_TOKENS": "10",
     }
@@ -242,12 +242,12 @@ async def test_flood_from_many_addresses_cannot_pass_the_cost_bound(http, tmp_pa
 
             texts = await asyncio.gather(*(stranger(number) for number in range(20)))
             paid = [text for text in texts if NOTICE.strip() not in text]
-            assert len(paid) == len(calls) <= 4
+            assert 1 <= len(paid) == len(calls) <= 5
             assert all("kite.example/install" in text for text in texts if text not in paid)
             assert service.cli("site", "show", service.domain)["spentTodayUsd"] <= 0.1
             url = f"{service.url}/v1/analytics/{service.project_id}/assistant"
             async with http.get(url, headers=service.admin) as response:
-                assert (await response.text()).count("kite.example/install") >= 16
+                assert (await response.text()).count("kite.example/install") >= 15
             service.stop()
             service.start()
             later = [await stranger(number) for number in (97, 98, 99)]

@@ -451,13 +451,12 @@ class _Answering:
 
     def _grounding(self) -> Grounding:
         finder, asked, language = self._finder, self._asked, reader_language(self._question)
-        small = finder.smallness
-        grounding = Grounding(asked, tuple(finder.found.first), finder.words, sides_of(asked), language, small)
+        grounding = Grounding(asked, tuple(finder.found.first), finder.words, sides_of(asked), language)
         if finder.alone is None:
             return grounding
         passages, words = finder.alone
         sides = sides_of(self._alone)
-        return Grounding(self._alone, tuple(passages), words, sides, language, small, in_conversation=grounding)
+        return Grounding(self._alone, tuple(passages), words, sides, language, in_conversation=grounding)
 
     def _prompt(self, *, may_call: bool) -> tuple[tuple[ModelMessage, ...], dict[str, None]]:
         """Return the messages for the model, and the addresses in what was found for them."""

@@ -130,8 +130,6 @@ class Grounding(Struct, frozen=True):
     """The two things that the question compares; empty where it compares nothing."""
     language: str = ""
     """The reader's, such as ``de``; empty where it is to be read from the question."""
-    smallness: float = 1.0
-    """How small the site is, 0 .. 1: the smaller, the less its figures say about how rare a word is."""
     in_conversation: "Grounding | None" = None
     """The same with words of the conversation, for a question that may be about what was said before: for where it has
     no answer alone.

@@ -156,8 +156,6 @@ class Material(Struct, frozen=True):
     """The title of the site's start page; empty where it has none for this reader."""
     least_score: float = 0.0
     """The score below which a section is no help to a model that reads all it gets."""
-    smallness: float = 1.0
-    """How small the site is, 0 .. 1: 1/2 with 400 sections."""
 
 
 class PageName(Struct, frozen=True):

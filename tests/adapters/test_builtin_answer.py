@@ -127,13 +127,6 @@ MUSEUM = (
 )
 
 
-@pytest.mark.parametrize(("smallness", "first"), [(1.0, "Pets"), (0.0, "Bring")])
-def test_on_a_small_site_the_section_with_most_of_the_words_comes_first(smallness, first):
-    words = tuple(QueryWord(word, share) for word, share in (("bring", 0.01), ("pets", 0.5), ("stay", 0.5)))
-    text = extract(Grounding("Bring pets to stay?", MUSEUM, words, smallness=smallness))
-    assert quoted(text).startswith(first)
-
-
 def test_sections_that_follow_a_short_one_are_not_quoted_with_it():
     assert "Hooks" not in answer("Where do pets stay?", *MUSEUM)
 

@@ -51,7 +51,7 @@ def _extract(grounding: Grounding) -> Extracted:
         return Extracted(replies.greeting)
     in_another = f" {replies.documentation_in(site_language)}" if is_another else ""
     apart = taken_apart(grounding.passages, language, asked.kindred)
-    weigh(apart, asked, grounding.smallness)
+    weigh(apart, asked)
     quotes = choose(apart, asked)
     verdict = judge(asked, quotes, lead(apart))
     missing = "" if is_another else _missing(asked, replies)

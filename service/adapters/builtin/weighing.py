@@ -2,14 +2,13 @@
 
 The search has found the right page nearly always; the question is which of its sections answers. A section is judged by
 the question's words in its nearest heading, in its page's title and in its text, by how many of them stand together in
-one place, by its rank in the search, and by its form: steps for "how do I", code for "show me", a sentence
-that begins with the thing for "what is". The weights were chosen on half of the questions about ten sites; the other
-half agreed.
+one place, by its rank in the search, and by its form: steps for "how do I", code for "show me", a sentence that begins
+with the thing for "what is". The weights were chosen on half of the questions about ten sites; the other half agreed.
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -36,8 +35,6 @@ NEAR_PIECES = 3
 """Successive pieces that count as one place."""
 WORDLESS = 0.5
 """The part of its rank in the search that a section keeps that has no word of the question."""
-IN_TEXT = 0.85
-"""The part of its worth in a heading that a word has in the text, where all words count alike."""
 LEAD_OVER = 3
 """Passages before the one that a lead is counted over."""
 SHORT = 120
@@ -84,15 +81,13 @@ class Weights(Struct, frozen=True):
     value: float = 0.7
     short: float = 0.25
     term: float = 8.0
-    there: float = 4.0
-    """On a small site, whose figures say little about how rare a word is."""
 
 
 WEIGHTS = Weights()
 
 
-def weigh(apart: Sequence[Apart], wanted: Wanted, smallness: float = 1.0) -> None:
-    """Set the scores of the passages and of their pieces. ``smallness``: the site's, as ``Grounding`` has it."""
+def weigh(apart: Sequence[Apart], wanted: Wanted) -> None:
+    """Set the scores of the passages and of their pieces."""
     local = _local_weights(apart, wanted)
     everything = sum(local.values()) or 1.0
     pages = {page: rank for rank, page in enumerate(dict.fromkeys(one.page for one in apart))}
@@ -128,9 +123,6 @@ def weigh(apart: Sequence[Apart], wanted: Wanted, smallness: float = 1.0) -> Non
             + WEIGHTS.term * one.explains
             - WEIGHTS.short * (one.size < SHORT and not wanted.value)
         )
-    if not any(one.explains for one in apart):  # else the term has a section, whatever stands in the others
-        for one in apart:
-            one.score += WEIGHTS.there * smallness * _part_there(one, words)
 
 
 def _explains(one: Apart, names: Sequence[str]) -> float:
@@ -177,13 +169,6 @@ class _Share(Struct, frozen=True):
     def of(self, stems: set[str] | frozenset[str]) -> float:
         """Return the part of the question's weight that these stems have."""
         return sum(self.weights[stem] for stem in sorted(stems)) / self.everything
-
-
-def _part_there(one: Apart, words: Set[str]) -> float:
-    """Return the part of the question's words that a section has anywhere, rare or not."""
-    heads = {*one.own, *one.title}
-    there = sum(1.0 if word in heads else IN_TEXT for word in words if word in heads or word in one.body)
-    return there / (len(words) or 1)
 
 
 def lead(apart: Sequence[Apart]) -> float:

@@ -65,8 +65,6 @@ class Finder:
         """As ``Material.coverage`` has it, of the newest search for the prompt."""
         self.words: tuple[QueryWord, ...] = ()
         """As ``Material.words`` has them, of the same search."""
-        self.smallness = 1.0
-        """As ``Material.smallness`` has it."""
         self.alone: tuple[Sequence[Passage], tuple[QueryWord, ...]] | None = None
         """The passages and words for the question alone, where the same search has more of the conversation."""
         self.open = path_in(question.current_path)
@@ -166,7 +164,7 @@ class Finder:
         return passages
 
     def _read_question(self, material: Material) -> None:
-        self.words, self.lacking, self.smallness = material.words, material.lacking, material.smallness
+        self.words, self.lacking = material.words, material.lacking
         self.is_far, self._least_score = material.is_far, material.least_score
 
     def for_model(self) -> tuple[list[Passage], int]:

@@ -43,7 +43,7 @@ from service.retrieval.search.fusion import join_meaning
 from service.retrieval.search.highlights import ranges_in
 from service.retrieval.search.questions.named import has_sign, may_be_title, page_titled
 from service.retrieval.search.questions.phrases import phrases_of, sections_with_phrases
-from service.retrieval.search.questions.question import Terms, letters_apart, query_words, read_question, smallness
+from service.retrieval.search.questions.question import Terms, letters_apart, query_words, read_question
 from service.retrieval.search.questions.runs import sections_with_run
 from service.retrieval.search.questions.unfinished import read_unfinished
 from service.retrieval.search.ranking import Ranking, coverage, rank_pages, score_sections
@@ -499,11 +499,6 @@ class SiteIndex:
         return self._db.execute(query.format(",".join("?" * len(values))), values)
 
     # Pages
-
-    @property
-    def smallness(self) -> float:
-        """As ``Material`` has it."""
-        return smallness(self._words)
 
     def query_words(self, query: str, ranking: Ranking | None, reader: Reader) -> tuple[QueryWord, ...]:
         """Return the words of a query as its ranking read them."""

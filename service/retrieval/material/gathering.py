@@ -79,9 +79,8 @@ def gather(index: SiteIndex, request: MaterialRequest, asked: Sequence[Asked]) -
     )  # fmt: skip
     coverage = index.coverage(rankings[0], max(scores, key=scores.__getitem__)) if rankings else 0.0
     return Material(
-        index.commit, sections, index.instructions, coverage, reader.language, words, lacking, is_far, title, least,
-        index.smallness,
-    )  # fmt: skip
+        index.commit, sections, index.instructions, coverage, reader.language, words, lacking, is_far, title, least
+    )
 
 
 def _scores(rankings: Sequence[Ranking], count: int) -> dict[int, float]:

@@ -79,7 +79,7 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     kept = words_of_question(query, languages)
     weights: dict[str, float] = {}
     further: dict[str, float] = {}
-    small = smallness(words) if languages[0] == "en" else 0.0
+    small = _smallness(words) if languages[0] == "en" else 0.0
     for word in dict.fromkeys(kept):
         first, *others = words.forms(word, languages)
         _add(weights, [first], BINDING if binds(word) else 1.0)
@@ -110,7 +110,7 @@ def read_question(query: str, words: Words, near: NearTerms, languages: Sequence
     return Terms(chosen, tuple(pairs)[:MAX_TERMS], corrected, kindred, languages)
 
 
-def smallness(words: Words) -> float:
+def _smallness(words: Words) -> float:
     """Return how small a site is, 0 .. 1: on a large one the rarity of words speaks for itself."""
     return 1.0 / (1.0 + (words.sections.num_docs / SMALL_SITE) ** 2)
 

@@ -348,6 +348,8 @@ def _often_of(words: Sequence[Word], at: int) -> str | None:
 
 
 def _count(clause: Clause, at: int, other: Clause) -> bool | None:
+    if sum(word.text in _COUNTS or word.text.isdigit() for one in (clause, other) for word in one.words) > 2:
+        return None  # a range, or a number for each of several things
     return _by_level(
         lambda words, at: _COUNTS.get(words[at].text, words[at].text if words[at].text.isdigit() else None),
         clause, at, other,

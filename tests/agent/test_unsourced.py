@@ -135,3 +135,8 @@ def test_a_command_behind_a_condition_denies_nothing():
     page = "Is a kite up? If not: `kite fly start --line NAME`.\n"
     read = "`kite fly start` does not start a kite that has no line. `kite fly start --line NAME` starts one.\n"
     assert unsourced_statements(page, page.replace("fly", "run"), [read], []) == []
+
+
+def test_a_range_in_words_has_the_sources_of_one_of_its_numbers():
+    sources = ["Retries: five times.\n", "It has three wings.\n"]
+    assert unsourced_statements("Retries: three to five times.\n", "Retries: twice.\n", sources, []) == []

@@ -62,3 +62,32 @@ async def test_word_that_a_page_is_called_by_has_no_stand_in(indexed):
     for query in ("argument", "loud argument"):
         found = (await indexed.index.search(DOMAIN, query)).sections
         assert [section.path for section in found] == ["arguments.md"]
+
+
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        ("k8s", "kubernetes.md"),
+        ("Does it run on k8s?", "kubernetes.md"),
+        ("a11y of the deck", "accessibility.md"),
+        ("which env variables are there", "environment.md"),
+        ("where is the repository of the crew", "repo.md"),
+        ("I get a blank page on deck", "empty.md"),
+    ],
+)
+async def test_abbreviation_stands_for_its_words(indexed, question, path):
+    pages = {
+        "kubernetes.md": "# Clusters\n\nThe crew runs on Kubernetes.\n",
+        "accessibility.md": "# Reach\n\nAccessibility for all hands.\n",
+        "environment.md": "# Settings\n\nThe environment has them.\n",
+        "repo.md": "# Sources\n\nThe crew keeps them in a repo.\n",
+        "empty.md": "# Nothing on deck\n\nIf the deck is empty, look below.\n",
+    }
+    many = {f"more/{at}.md": f"# Log {at}\n\nThe deck of the crew, day {at}.\n" for at in range(40)}
+    await indexed.fill(pages | (many if path != "empty.md" else {}))
+    assert (await indexed.paths(question))[0] == path
+
+
+async def test_abbreviation_that_the_site_has_is_itself(indexed):
+    await indexed.fill({"env.md": "# Files\n\nAn env file.\n", "environment.md": "# Weather\n\nThe environment.\n"})
+    assert await indexed.paths("env") == ["env.md"]

@@ -1,8 +1,8 @@
 """English words that readers use for one another: they ask what a package weighs, and the page says parcel.
 
 ``kindred_words.json``: ``groups`` of words that may stand for each other, separated by blanks; ``phrases`` that stand
-for one word; ``common`` words, which say little about what a question is about. A word of either is spelt correctly,
-whether or not a site has it.
+for one word; ``abbreviations``, each with the words that it is short for; ``common`` words, which say little about what
+a question is about. A word of any of them is spelt correctly, whether or not a site has it.
 """
 
 import re
@@ -19,6 +19,7 @@ _WORD = re.compile(r"\w+")
 
 class _Lists(Struct, frozen=True):
     groups: tuple[str, ...]
+    abbreviations: tuple[str, ...]
     phrases: dict[str, str]
     common: str
 
@@ -64,6 +65,21 @@ def kindred_words(word: str) -> tuple[str, ...]:
     return ()
 
 
+@cache
+def _spelled_out() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for short, *words in map(str.split, _lists().abbreviations):
+        found[short] = tuple(words)
+        for word in words:
+            found[word] = (*found.get(word, ()), short)
+    return found
+
+
+def spelled_out(word: str) -> tuple[str, ...]:
+    """Return the words that an abbreviation is short for, or the abbreviations of a word, given in lower case."""
+    return _spelled_out().get(word, ())
+
+
 def phrase_words(text: str) -> tuple[str, ...]:
     """Return the words that phrases of a text stand for: cancel, for "call off"."""
     phrases = _lists().phrases
@@ -91,4 +107,4 @@ def common_words() -> frozenset[str]:
 
 def is_english_word(word: str) -> bool:
     """Return whether a word, given in lower case, is known to be spelt correctly."""
-    return word in common_words() or bool(kindred_words(word))
+    return word in common_words() or bool(kindred_words(word)) or bool(spelled_out(word))

@@ -14,7 +14,7 @@ from tantivy import Query
 
 from service.domain.search import QueryWord
 from service.domain.texts.unicode_forms import normalized
-from service.markup.languages.kindred_words import is_english_word, phrase_words
+from service.markup.languages.kindred_words import is_english_word, phrase_words, spelled_out
 from service.markup.languages.stop_words import stop_words
 from service.retrieval.search.analysis.compounds import compound_parts
 from service.retrieval.search.analysis.terms import joined_names, parts_of, words_in
@@ -120,7 +120,7 @@ def _add_kindred(chosen: dict[str, float], kindred: Mapping[str, Sequence[str]],
     for word, terms in kindred.items():
         own = words.stem(word) or word
         is_known = words.is_known(own)
-        weight = small * (KINDRED if is_known else NEAR)
+        weight = small * KINDRED if is_known else NEAR if spelled_out(word) else small * NEAR
         if is_known and (weight < LEAST_KINDRED or words.is_in_title(own)):
             continue
         _add(chosen, [term for term in terms if term not in chosen][: MAX_TERMS - len(chosen)], weight)
@@ -131,7 +131,10 @@ def _kindred(kept: Sequence[str], query: str, words: Words) -> dict[str, tuple[s
     found: dict[str, tuple[str, ...]] = {}
     own = {words.stem(word) for word in kept}
     for word in map(str.casefold, kept[:MAX_TERMS]):
-        _note_kindred(found, word, words.kindred(word), own)
+        terms = words.kindred(word)
+        if (others := spelled_out(word)) and not words.is_known(words.stem(word)):
+            terms = [*filter(words.is_known, map(words.stem, others)), *terms]
+        _note_kindred(found, word, terms, own)
     for word in _phrase_words(query, ENGLISH):
         term = words.stem(word)
         said = [term] if words.is_known(term) else []

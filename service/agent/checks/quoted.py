@@ -1,6 +1,5 @@
 """Lines of a context repository that is not public, word for word in what the pull request would publish."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -17,7 +16,7 @@ IN_A_ROW, LEAST_IN_A_ROW = 3, 40
 """Lines, and characters of all of them together: three braces are copied from no one."""
 MAX_LINES = 20_000
 MAX_REPORTED = 20
-_MARKS = re.compile(r"\A[\s>*+#`|-]+|[\s`|]+\Z")
+_BEFORE, _BEHIND = " \t\r>*+#`|-", " \t\r`|"
 """Markdown around a line that is quoted."""
 
 
@@ -84,4 +83,4 @@ def _repeated(
 
 
 def _plain(line: str) -> str:
-    return " ".join(_MARKS.sub("", line).split())
+    return " ".join(line.lstrip(_BEFORE).rstrip(_BEHIND).split())

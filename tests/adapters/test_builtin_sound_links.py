@@ -104,6 +104,21 @@ async def test_sound_links_are_left_alone(files, page, text):
     assert (found.changed, found.message) == ({}, "- No link is broken.")
 
 
+async def test_page_that_a_translation_lacks_is_shown_in_the_default_language():
+    files = {
+        "astro.config.mjs": "import starlight from '@astrojs/starlight'\nexport default defineConfig({ integrations: ["
+        "starlight({ title: 'S', defaultLocale: 'en', locales: { en: {}, fr: {} } })] })\n",
+        "src/content/docs/en/index.md": "---\ntitle: H\n---\n\n[a](/fr/a/) [h](/fr/) [e](/en/) [gone](/fr/gone/)\n",
+        "src/content/docs/en/a.md": "---\ntitle: A\n---\n",
+        "src/content/docs/fr/b.md": "---\ntitle: B\n---\n",
+    }
+    found = await done(files, "fix broken links")
+    assert found.changed == {}
+    assert "/fr/gone/" in found.message
+    assert "/fr/a/" not in found.message
+    assert "`/fr/`" not in found.message
+
+
 async def test_endpoint_that_no_description_has_is_broken():
     found = await done({**mintlify(), "a.mdx": "[k](/api-reference/keys/lost-keys)\n"}, FIX)
     assert found.changed == {}

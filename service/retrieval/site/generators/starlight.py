@@ -57,11 +57,12 @@ def starlight(config: str, files: frozenset[str], read: Read, docs_folder: str) 
                     sidebars=sidebars,
                 )
             )
+    shown = next((each for each in sets if default and each.prefix == f"{base}/{default}"), main)
     return Layout(
         "starlight", docs_folder, folder, Dialect(), (base,),
         mounts=tuple((each.folder, each.prefix, "", each.language) for each in (*sets, main)),
         default_language=main.language or next((each.language for each in sets if each.prefix.endswith(default)), ""),
-        documents=(*sets, main), links=_link_rules(settings, options, config, sets, main, files, read),
+        documents=(*sets, main), links=_link_rules(settings, options, config, sets, shown, files, read),
         redirects=dict(_redirects(settings, base)),
     )  # fmt: skip
 
@@ -77,13 +78,13 @@ _ROUTE = re.compile(r"\.(?:astro|mdx?|html|[jt]s)$")
 
 def _link_rules(
     settings: Mapping[str, object], options: Mapping[str, object], config: str, sets: list[DocumentSet],
-    main: DocumentSet, files: frozenset[str], read: Read,
+    shown: DocumentSet, files: frozenset[str], read: Read,
 ) -> LinkRules:  # fmt: skip
     """Return how links are read: as browsers do, from addresses with a slash at the end, under the ``base`` of the site
     (docs.astro.build/en/reference/configuration-reference/#base). A page that a translation lacks is shown in the
-    language of the site (starlight.astro.build/guides/i18n/#fallback-content).
+    language of the site (starlight.astro.build/guides/i18n/#fallback-content): that of ``shown``.
     """
-    base, top = main.prefix, join_path(dirname(config), normpath(text_setting(settings, "srcDir") or "src"))
+    base, top = shown.route, join_path(dirname(config), normpath(text_setting(settings, "srcDir") or "src"))
     routes = [name[len(top) + 6 :] for name in files if within(name, f"{top}/pages") and _ROUTE.search(name)]
     is_open = any("[" in name for name in routes) or not settings or bool(options.get("plugins"))
     is_open = is_open or not all(map(_PLAIN_INTEGRATIONS.match, _IMPORTED.findall(read_text(read, config))))
@@ -91,7 +92,9 @@ def _link_rules(
         relative="address", slash=True, has_all_addresses=not is_open, knows_root=True, base=base,
         programs=frozenset(map(_route_address, routes)),
         served=(join_path(dirname(config), "public"),),
-        fallbacks=tuple(Fallback(each.folder, each.prefix, main.folder, main.prefix) for each in sets),
+        fallbacks=tuple(
+            Fallback(each.folder, each.prefix, shown.folder, shown.prefix) for each in sets if each is not shown
+        ),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ MAX_FILE_BYTES = 100 * 1024 * 1024
 MAX_REFS, MAX_REF_BYTES, MAX_PACKED_REFS_BYTES = 100_000, 4_096, 64 * 1024 * 1024
 MAX_OBJECT_FILES = 1_000_000
 
-PACKS, SINGLES, SINGLE = re.compile(r"[\w-]+\.(?:pack|idx)"), re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}")
+PACKS, SINGLES, SINGLE = re.compile(r"\A[\w-]+\.(?:pack|idx)"), re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}")
 REF_FILES = ("HEAD", "packed-refs", "shallow")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -274,7 +274,9 @@ def _stopped_from(thread: Thread, index: int, now: datetime) -> list[ThreadEvent
 
 def _check(new: PostMessage) -> None:
     if not new.text.strip() or is_too_large(new.text, MAX_QUESTION_CHARACTERS):
-        raise Invalid(f"A question has 1 to {MAX_QUESTION_CHARACTERS} characters, also in Unicode's form NFKC.")
+        grows = new.text.strip() and len(new.text) <= MAX_QUESTION_CHARACTERS
+        form = ", also in Unicode's form NFKC, in which this one has more" if grows else ""
+        raise Invalid(f"A question has 1 to {MAX_QUESTION_CHARACTERS} characters{form}.")
     if any(len(item.value) > MAX_CONTEXT_CHARACTERS for item in new.context):
         raise Invalid(f"A context value has at most {MAX_CONTEXT_CHARACTERS} characters.")
     if len(new.current_path) > MAX_PATH_CHARACTERS:

@@ -31,7 +31,7 @@ LEAST_OF_FEW = 0.1
 """The same part of a section, where the site has few pages."""
 PAGE_SHARE, SMALL_SHARE, PAGE_TOKENS = 0.4, 0.6, 1_800
 """The part of the budget that one page may have while others wait; and in a small one that part, up to a number of
-tokens. Of 132 questions .932 and .947 have their answer in prompts of 6,000 and 12,000 tokens, as many as with .6; in
+tokens. Of 132 questions .932 and .947 have their answer in prompts of 6,000 and 12,000 tokens, the same as with .6; in
 those of 3,000 it is .879 with .6, and .864 with .4.
 """
 CLOSE = 0.7

@@ -433,3 +433,13 @@ async def test_name_in_any_form_follows_its_page_alone(files, page, to, other, b
     found = await done(files, f"rename page {page} to {to}")
     assert found.files[other] == files[other].replace(before, after)
     assert {one.code for one in found.problems} <= {"new_code", "name_left"}
+
+
+async def test_new_page_is_put_into_the_folder_that_is_meant():
+    nav = "site_name: S\nnav:\n- index.md\n- G:\n  - One: g/one.md\n"
+    files = {"mkdocs.yml": nav, "docs/index.md": PAGE, "docs/g/one.md": PAGE}
+    found = await done(files, "create page g/two")
+    assert found.changed.keys() == {"docs/g/two.md", "mkdocs.yml"}
+    assert "g/two.md" in found.files["mkdocs.yml"]
+    found = await done({**files, "other/g/x.md": PAGE}, "create page g/two")
+    assert "docs/g/two.md" not in found.files

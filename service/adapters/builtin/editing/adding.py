@@ -122,6 +122,10 @@ def create_page(editing: Editing, asked: Create) -> Steps:
     path = asked.path.strip("/")
     if not is_page(PurePosixPath(path).suffix):
         path += ".rst" if rest > both else ".mdx" if mdx > both - mdx else ".md"
+    folder, _, name = path.rpartition("/")
+    (folders,) = (yield from editing.folders([folder])) if folder else ((),)
+    if len(folders) == 1:
+        path = f"{folders[0]}/{name}"
     existing = yield from editing.one("", "read", path=path, start_line=1, end_line=1)
     if docs := docs_folder(existing):
         path = f"{docs}/{path}"

@@ -1,5 +1,6 @@
 """What the model is told."""
 
+import re
 import time
 
 import pytest
@@ -19,6 +20,7 @@ from service.assistant.context import (
 from service.assistant.question import Exchange
 from service.domain.texts.tokens import tokens_in
 from service.domain.threads.threads import ContextItem
+from service.markup.streaming.model_text import OUR_NAMES
 from service.ports.context_budget import context_budget
 from service.ports.model import AssistantMessage, Passage, SystemMessage, UserMessage
 
@@ -110,6 +112,21 @@ def test_a_tool_result_is_marked_as_the_passages_are():
         [PASSAGE], MARK
     )
     assert results_text([PASSAGE], MARK, f"More is left {MARK}.").endswith("\n\nMore is left .")
+
+
+def test_names_of_all_tags_are_known_to_the_reader_of_replies():
+    """Copied with another ending, they do not reach readers."""
+    messages = told(
+        instructions="Say so.",
+        earlier=[Exchange("How?", "So.")],
+        context=[ContextItem("textSelection", "pip")],
+        current_path="/deploy",
+        site=("Kite", "kite.example"),
+        lacking=("kite",),
+    )
+    sent = "".join(message.text for message in messages) + results_text([PASSAGE], MARK)
+    names = set(re.findall(rf"<([a-z-]+)-{MARK}", sent))
+    assert {"documentation", "question", "passage", "site-owner", "open-page"} <= names <= OUR_NAMES
 
 
 def test_owner_text_comes_first_in_the_material_not_in_rules():

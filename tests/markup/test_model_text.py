@@ -159,6 +159,8 @@ PROMPT_TAGS = {
     f"<page-{MARK} a < b": " a < b",
     "<data 3aedc591>\nagent.md\n</data 3aedc591>": "\nagent.md\n",
     "See [data 3aedc591].": "See .",
+    'It is in mcp.md <documentation-467774ab url="/mcp">, 2.': "It is in mcp.md , 2.",  # as a small model copied it
+    "</site-owner-12345678>It costs.": "It costs.",
 }
 
 
@@ -171,7 +173,8 @@ def test_tags_of_the_prompt_are_removed_also_in_code(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "<pod-7f9c4d5b> and <passage-12345678> are of another prompt.",
+        "<pod-7f9c4d5b> is of another prompt, and so is `<passage-12345678>`.",
+        "```\n<passage-12345678>\n```",
         "[data 20261129] is a day, [data abc] is none.",
         "Open [the-page](/the-page-7f9c4d5b).",
         '<data value="12345678">',

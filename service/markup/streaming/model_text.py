@@ -11,14 +11,14 @@ were written as text (``written_calls`` reads them).
 | a call | ``<tool_call>``, ``<function=…>``, ``<invoke name=…>``, ``[TOOL_CALLS]``, ``<|python_tag|>``, DeepSeek's |
 | the end of the reply | ``<|im_end|>``, ``<|eot_id|>``, ``</s>``, ``<end_of_turn>``; another turn's beginning |
 | any other control token | ``<|word|>`` |
-| a tag of our own prompts | ``<passage-MARK …>``, ``[question-MARK]``, ``<data 1a2b3c4d>`` |
+| a tag of our own prompts | ``<passage-MARK …>``, ``[question-MARK]``, ``<page-1a2b3c4d>``, ``<data 1a2b3c4d>`` |
 
 - A mark counts wherever it is outside of code, tags in upper or lower case; blanks may be before the ``>`` of
   reasoning. Without an end it goes on to the end of the call. Tags of reasoning nest. An end without a beginning is
   removed on its own. Text behind the end of the reply is left out.
 - In code of the answer a mark is text: in a fenced block, and in a code span that ends on its line. In what is thought,
   only a span is code: a block in it that was never closed must not hide its end. Tags of our own prompts are no text
-  anywhere: no author knows their ending.
+  anywhere: no author knows their ending. With another ending they are none outside of code: small models miscopy it.
 - A call is nothing but a JSON document with the name of a tool, if the whole text is one.
 
 What is held back: a mark that has begun, a run of backticks, what follows a mark behind an open backtick, to the end
@@ -44,6 +44,25 @@ MAX_ATTRIBUTES = 700
 """Characters behind the name of a tag of our prompts."""
 MAX_CALL = 1_000_000
 """Characters of a call that are kept."""
+
+OUR_NAMES = frozenset(
+    [
+        "documentation",
+        "earlier",
+        "language-of-the-documentation",
+        "not-in-the-documentation",
+        "open-page",
+        "page",
+        "pages-found",
+        "passage",
+        "question",
+        "selection",
+        "site",
+        "site-owner",
+    ]
+)
+"""Names of the tags of an answer's prompts: small models copy them with another ending."""
+_NAME = re.compile(r"[<\[]/?([a-z][a-z-]{0,40})-[0-9a-f]{8}")
 
 _SPECIAL = re.compile(r"[`~<\[◁]")
 _THINK = r"think(?:ing)?|reasoning|thought|reflection|seed:think"
@@ -373,7 +392,12 @@ class ModelTextFilter:
     def _ours(self, found: re.Match[str], final: bool) -> bool:
         """At what may be a tag of our prompts."""
         name = found[0][:MAX_NAME].lower()
-        is_ours = name.lstrip("<[/").startswith("data ") or (self._prompt_mark and f"-{self._prompt_mark}" in name)
+        known = _NAME.match(name)
+        is_ours = (
+            (known is not None and known[1] in OUR_NAMES and not (self._lexer.fence or self._lexer.ticks))
+            or name.lstrip("<[/").startswith("data ")
+            or (self._prompt_mark and f"-{self._prompt_mark}" in name)
+        )
         if not is_ours:
             self._pass(1)
             return True

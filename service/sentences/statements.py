@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from service.sentences import claims
 from service.sentences.checker import MAX_SENTENCES, SentenceChecker
@@ -21,6 +22,8 @@ _NUMBERED = re.compile(r"^[ \t]{0,8}\d{1,7}(?:\t|: )", re.MULTILINE)
 """The numbers of lines, as files are shown: they are no source of a number."""
 _MARKUP = re.compile(r"[ \t>]*(?:<|\{[%{]|:::|\.\. |(?:import|export)\s|\[[^\]\n]{1,100}\]:)")
 """A line that is no prose."""
+_ADDRESS = re.compile(r"(?<=\]\()(?:\{[{%][^{}\n]{0,200}+\}{1,2}|[^()\s{]|\{){1,2000}+(?=[)\s])")
+"""That of a link, also with a template's marks: it states nothing, and has checks of its own."""
 _PROMISE = re.compile(
     r"\b(?P<word>guarante\w{1,4}|unlimited|SLAs?|free of charge|at no (?:extra )?(?:cost|charge)|zero[- ]downtime"
     r"|lifetime|certified|compliant|risk-free|fully compatible|bug-free|will (?:always|never)|24/7"
@@ -79,7 +82,7 @@ def _units(text: str) -> Iterator[Unit]:
     reader = UnitReader()
     for unit in (*reader.feed(text), *reader.finish()):
         if unit.kind not in ("code", "heading") and not _MARKUP.match(unit.text) and not claims.is_question(unit.text):
-            yield unit
+            yield replace(unit, text=_ADDRESS.sub("#", unit.text))
 
 
 def _bare(text: str) -> str:

@@ -5,7 +5,8 @@
 FOLDER as for ``bench_search``. A term is a heading that is a name in code: all of it between backticks, or spelled as
 names are (``--run-in-band``, ``build.target``, ``useState()``); its arguments, a type in brackets and a custom anchor
 do not belong to it. Of each site the current version in its own language counts, and terms that at most ``MOST_ALIKE``
-headings have; each of these sections is right. The source lines decide, not the index's own idea of a term.
+headings have; each of these sections is right, and so is a page that has the term for its title. The source lines
+decide, not the index's own idea of a term.
 
 Each term is looked for alone, between backticks, in quotation marks, and as "What does X do?" and "How do I use X?".
 ``first`` and ``three`` are the shares of terms whose section is first and among three, of the bare term; ``forms`` is
@@ -165,6 +166,7 @@ def terms_of(archive: Path, index: Path) -> list[Term]:
             " GROUP BY pages.path, anchor ORDER BY sections.id",
             (language, language),
         ).fetchall()
+        titles = db.execute("SELECT title, url FROM pages WHERE is_default AND NOT is_history").fetchall()
     found: dict[str, tuple[str, set[str]]] = {}
     with tarfile.open(archive) as tar:
         texts: dict[str, list[str]] = {}
@@ -174,6 +176,9 @@ def terms_of(archive: Path, index: Path) -> list[Term]:
                 texts[path] = content.read().decode("utf-8", "replace").splitlines() if content is not None else []
             if 0 < line <= len(texts[path]) and (name := term_in(texts[path][line - 1])):
                 found.setdefault(name.casefold(), (name, set()))[1].add(f"{url}#{anchor}")
+    for title, url in titles:
+        if name := term_in(f"# {title}"):
+            found.get(name.casefold(), (name, set()))[1].add(url)
     terms = [Term(name, frozenset(urls)) for name, urls in found.values() if len(urls) <= MOST_ALIKE]
     return sorted(terms, key=lambda term: hashlib.sha256(term.name.encode()).digest())[:MOST_OF_A_SITE]
 
@@ -185,7 +190,12 @@ def term_in(line: str) -> str:
     if not named or not _BESIDE.fullmatch(named["rest"]):
         return ""
     name = _NAME.match(named["code"])
-    return name[0] if name and _BESIDE.fullmatch(named["code"][name.end() :].replace(" ", "=", 1)) else ""
+    if not name:
+        return ""
+    beside = named["code"][name.end() :]
+    if name[0].startswith("-"):  # its value; ``yield from`` and ``fastapi dev`` are other things than their first word
+        beside = beside.replace(" ", "=", 1)
+    return name[0] if _BESIDE.fullmatch(beside) else ""
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ _ARGUMENTS = re.compile(
 """Arguments, a placeholder of a value, the version that has it, a type: what may follow a name in its heading. With a
 value, as in ``--mode=fast``, it is a use of the name, and what stands there is about the value.
 """
-_LIST = re.compile(r" ?, ?| [/|] | or | and ")
+_LIST = re.compile(r" ?, ?(?:(?:and|or|&) )?| [/|&] | or | and ")
 _ASKING = " ?!.,;:？！。"  # noqa: RUF001
 _LATIN = "\u024f"
 _CODE = re.compile(r"[^\W_](?:_|\.|-|::|/)+[^\W_]|\A[^A-Z]*[a-z0-9][A-Z]|\A(?:--?|[@$.])[^\W\d_]|\(\)\Z")
@@ -141,9 +141,10 @@ def _name(text: str) -> str:
 def _bare(text: str) -> str:
     """Return a text without backticks, quotation marks and stars around it."""
     text = " ".join(text.split())
-    while len(text) > 1 and text[0] in _MARKS and text[-1] in _MARKS:
+    while len(text) > 1 and text[0] in _MARKS and text[-1] in _MARKS and text[0] not in text.strip(text[0]):
         text = text[1:-1].strip()
-    return text.strip("`")
+    inner = text.strip("`")
+    return text if "`" in inner else inner  # that is a list, `a` and `b`
 
 
 def names_asked(question: str) -> tuple[str, ...]:

@@ -150,6 +150,8 @@ async def test_question_about_a_term_has_its_own_language(indexed, query, path):
         ("getByRole(role, options)", ["getByRole"]),
         ("automock [boolean]", ["automock"]),
         ("-v, --verbose", ["-v", "--verbose"]),
+        ("`lineColor`, `rowColor`, and `showBorder`", ["lineColor", "rowColor", "showBorder"]),
+        ("`lineColor` & `showBorder`", ["lineColor", "showBorder"]),
         ("vi.mockObject 3.2.0", ["vi.mockObject"]),
         ("The --foo option", ["--foo"]),
         ("Class: Foo<T>", ["Foo"]),

@@ -62,7 +62,10 @@ class SQLiteEventStore(CoreEventStore):
                 undo.callback(db.close)
                 watch = files.connect_offline(path)
                 undo.callback(watch.close)
-                head = FileReader(watch).head()
+                try:
+                    head = FileReader(watch).head()
+                except sqlite3.Error as error:
+                    raise files.explained(error, path) from error
                 if read_only:
                     db.close()
                     writer = None

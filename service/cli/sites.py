@@ -13,7 +13,7 @@ from eventstore import Metadata
 from service.cli.output import DONE, VERIFICATION_FAILED, Output, failure, warning
 from service.cli.parsing import COUNT, LANGUAGE, Options, command
 from service.cli.runtime import Runtime
-from service.domain.errors import Conflict, Forbidden, Invalid, NotFound, ServiceError
+from service.domain.errors import Conflict, Damaged, Forbidden, Invalid, NotFound, ServiceError
 from service.domain.search import SearchFilter
 from service.markup.pages import MARKDOWN_SUFFIXES
 from service.ports.search_index import Section
@@ -77,7 +77,7 @@ async def index(runtime: Runtime, options: Options, output: Output) -> int:
         return DONE
     try:
         await runtime.docs.refresh(source_of(project))
-    except (Conflict, Forbidden, Invalid) as error:  # what is here already can still be indexed
+    except (Conflict, Damaged, Forbidden, Invalid) as error:  # what is here already can still be indexed
         warning(str(error))
     report = await _indexed(indexer, project, output, whole=options.all)
     if not report.pages:

@@ -63,6 +63,10 @@ def test_folder_index_reads_only_changes_and_follows_them(tmp_path):
         assert "is not a folder" in gone.stderr
 
 
+def health(service):
+    return json.loads(service.run("health", "--json").stdout)
+
+
 async def test_site_that_is_behind_is_shown_with_the_reason(tmp_path):
     with service_in(tmp_path / "service") as service:
         docs = write_docs(tmp_path / "kites", {"a.md": "# Behind\n\nText.\n"})
@@ -74,12 +78,12 @@ async def test_site_that_is_behind_is_shown_with_the_reason(tmp_path):
         for _ in range(2):
             assert service.run("index", service.domain, "--all").returncode == 1
         shown = service.run("project", "show", service.domain).stdout
-        assert re.search(r"\nbehind .* failed 2 times in a row, .* \(no_such_repository\): .* is not a folder", shown)
+        assert re.search(r"\nbehind .* failed 2 times in a row, .* \(damaged\): .* its folder is gone", shown)
         state = service.cli("project", "show", service.domain)["index"]
-        assert (state["failure"]["code"], state["failure"]["times"]) == ("no_such_repository", 2)
+        assert (state["failure"]["code"], state["failure"]["times"]) == ("damaged", 2)
         await asyncio.to_thread(service.start)
         async with asyncio.timeout(60):
-            while not (found := await asyncio.to_thread(service.cli, "health"))["behind"]:  # noqa: ASYNC110  (nothing tells when)
+            while not (found := await asyncio.to_thread(health, service))["behind"]:  # noqa: ASYNC110  (nothing tells when)
                 await asyncio.sleep(0.02)
-        assert found["ready"]
-        assert "no_such_repository" in found["behind"][service.domain]
+        assert list(found["reasons"]) == ["hosted repositories"]
+        assert "damaged" in found["behind"][service.domain]

@@ -6,6 +6,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.dashboard.browsing import SIZES, Browsing
+from tests.dashboard.conftest import post_form
 from tests.service_process import service_in
 
 pytestmark = pytest.mark.slow
@@ -62,7 +63,12 @@ def service_behind_a_proxy(tmp_path_factory):
         body = json.dumps({"email": "both@example.com", "role": "viewer"}).encode()
         for key in keys:
             headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-            urlopen(Request(f"{service.url}/v2/people", body, headers), timeout=60).close()
+            with urlopen(Request(f"{service.url}/v2/people", body, headers), timeout=60) as answer:
+                added = json.load(answer)
+            # The link of the invitation is opened in the browser in which the proxy then signs the person in.
+            opened = post_form(f"{service.url}/sign-in", {"link": added["signInLink"]})
+            here = {"Cookie": opened.headers["Set-Cookie"].partition(";")[0], "X-Forwarded-User": "both@example.com"}
+            assert post_form(f"{service.url}/sign-in/proxy", {"account": added["id"]}, here).status == 303
         yield service
 
 

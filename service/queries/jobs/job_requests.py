@@ -32,7 +32,7 @@ async def read_requests(
         recorded = [one async for one in stream if one.type in _PARTS]
     events = await asyncio.to_thread(_decoded, recorded)
     named = dict.fromkeys(one.prompts for one in events if isinstance(one, ModelReplied | ReplyLost) and one.prompts)
-    states = {each: (await load(store, PROMPTS, each)).state for each in named}
+    states = {each: (await load(store, PROMPTS, each, may_be_old=True)).state for each in named}
     kept = {each: state.prompts for each, state in states.items() if isinstance(state, Kept)}
     count = sum(isinstance(one, ModelReplied | ReplyLost) for one in events)
     wanted = frozenset(choose(count)) if count else frozenset[int]()

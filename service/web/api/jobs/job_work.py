@@ -8,6 +8,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from service.commands.jobs.pull_requests import Verb
+from service.domain.errors import NotFound
 from service.ports.code_host import ComparedChanges
 from service.queries.jobs.job_requests import read_request
 from service.queries.jobs.job_transcript import read_plan, read_transcript
@@ -22,7 +23,7 @@ from service.web.http.access.access import project_for
 from service.web.http.app_keys import JOB_CHANGES, JOB_READER, STORE, VIEWS
 from service.web.http.hosted import PAGE_TURNS, act_on_job
 from service.web.http.problems import json_response, metadata_of
-from service.web.http.query_params import bad_query, number_cursor, whole_param
+from service.web.http.query_params import number_cursor, whole_param
 
 MAX_VERSION = 10**15
 MAX_REQUESTS = 10**6
@@ -181,14 +182,14 @@ def _encoded(changes: ComparedChanges) -> bytes:
             example=1,
         ),
     ),
-    errors={400: ("invalid_request",), 404: ("job_not_found",)},
+    errors={400: ("invalid_request",), 404: ("job_not_found", "request_not_found")},
 )
 async def show_request(request: web.Request) -> web.Response:
     _, job = await _job(request)
     number = whole_param(request, "number", 0, least=1, most=MAX_REQUESTS)
     asked = await read_request(request.app[STORE], job.view.id, lambda count: min(number or count, count))
     if number > asked.count > 0:
-        raise bad_query("number", f"is at most {asked.count}, since the job has made no more requests")
+        raise NotFound(f"The job has made {asked.count} requests: {number} is none of them.", code="request_not_found")
     body = await asyncio.to_thread(msgspec.json.encode, asked)
     return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "private, no-cache"})
 

@@ -157,7 +157,11 @@ async def test_everything_is_read_while_postgresql_is_away(http, tmp_path, serve
         api = await operations(http, service, known)
         again = {path: (await status_of(http, service, path, service.admin))[0] for path in api if path not in CHANGING}
         refused = {path.rpartition("/")[2] for path, status in again.items() if status != before[0][path]}
-        assert refused == {"changes", "steps"}  # their texts are sealed under keys of the vault, which is away as well
+        assert refused == {
+            "changes",
+            "request",
+            "steps",
+        }  # their texts are sealed under keys of the vault, which is away as well
         assert (await status_of(http, service, "/account", page))[0] == 503
         async with http.post(message_url(service), json=question("How?"), headers=service.assistant) as response:
             assert (response.status, response.headers["Retry-After"]) == (503, "5")

@@ -89,6 +89,8 @@ _COUNTS = {
     word: str(at) for at, word in enumerate(("two", "three", "four", "five", "six", "seven", "eight", "nine"), 2)
 }
 _MUST, _FREE, _MAY, _BAN = "must", "free", "may", "ban"
+_OF_WHAT_FOLLOWS = _words("before after prior priorto above below beneath under inside within outside")
+"""Words that say something of what stands behind them: ``A before B`` is no contrary of ``after A, B``."""
 _DIRECTED = _words("over before after than to into onto by")
 
 
@@ -299,7 +301,8 @@ def _opposite(clause: Clause, at: int, other: Clause) -> bool | None:
                 return False
             if group < COMPARED and _names_of(other) - _names_of(clause):
                 continue  # of something else the opposite may be true as well
-            if _beside(clause.words, at) & _beside(other.words, place):
+            about = _governed if word.text in _OF_WHAT_FOLLOWS else _beside
+            if about(clause.words, at) & about(other.words, place):
                 verdict = True
     return verdict
 

@@ -24,7 +24,7 @@ _PLAIN = frozenset(
     errors event everyone exact exactly example exception execution existing expression extra fact false family
     feature features few field fields figure final fine five flag flags folder folders following form format former
     four free fresh front full function functions further future general given goal good great group groups guide half
-    hand handful header help high hood host idea image impact important information inner input inside instance
+    hand handful handler header help high hood host idea image impact important information inner input inside instance
     instruction integer interface interval issue item items just key keys keyword kind kinds known language large last
     later latter layer least left legal length letter letters level levels library life like limit list little load
     local location log logic long longer loop lower machine main manner manual many mark meaning meantime mechanism

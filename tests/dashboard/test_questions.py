@@ -133,18 +133,18 @@ async def test_gap_becomes_one_job(editor, viewer, base, asked):
 
 
 async def test_gap_is_dismissed_and_restored(service, site, editor, viewer, base):
-    await ask(service, site, "Where are zeppelins moored overnight?")
+    await ask(service, site, "Where are airships moored overnight?")
     found = await page(editor, f"{base}/gaps")
-    gap = re.search(r"zeppelins.*?/gaps/(\w+)/dismiss", found, re.DOTALL)[1]
+    gap = re.search(r"airships.*?/gaps/(\w+)/dismiss", found, re.DOTALL)[1]
     assert "/dismiss" not in await page(viewer, f"{base}/gaps")
     assert (await posted(viewer, f"{base}/gaps/{gap}/dismiss"))[0] == 403
     assert (await posted(editor, f"{base}/gaps/{gap}/dismiss"))[0] == 303
-    assert "zeppelins" not in await page(editor, f"{base}/gaps")
+    assert "airships" not in await page(editor, f"{base}/gaps")
     dismissed = await page(viewer, f"{base}/gaps?state=dismissed")
-    assert re.search(r"zeppelins.*?Dismissed by editor,", dismissed, re.DOTALL)
+    assert re.search(r"airships.*?Dismissed by editor,", dismissed, re.DOTALL)
     assert "/restore" not in dismissed
     assert (await posted(editor, f"{base}/gaps/{gap}/restore"))[0] == 303
-    assert "zeppelins" in await page(editor, f"{base}/gaps")
+    assert "airships" in await page(editor, f"{base}/gaps")
     assert (await posted(editor, f"{base}/gaps/0000/dismiss"))[0] == 404
 
 

@@ -1,6 +1,7 @@
 """Calls that do not come to their end: the client has cancelled them, the model fails, a limit is reached."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -90,7 +91,7 @@ async def test_failing_model_leaves_the_passages_and_says_so(keyed, provider):
     text = result["content"][0]["text"]
     assert "The assistant is misconfigured." in text
     assert "](" in text
-    assert "401" not in text
+    assert re.search(r"\b401\b", text) is None  # ids may have these digits
 
 
 async def test_limit_is_reported_to_model_and_program(keyed):

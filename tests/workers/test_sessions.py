@@ -311,11 +311,11 @@ async def test_account_that_is_opened_further_signs_in_again(here, gains):
 async def test_linked_account_stays_when_others_add_its_email(here):
     account = Account("https://a.example", "1", "ada@example.com", "Ada")
 
-    async def found():
-        return await person_of_account(here.store, here.views, here.people, account, Admits(), ACTOR)
+    async def found(present=""):
+        return await person_of_account(here.store, here.views, here.people, account, Admits(), ACTOR, present=present)
 
     ada = await here.person(by_owner=True)
-    assert await found() == ada
+    assert await found(present=ada) == ada  # who has opened the link of the invitation in the same browser
     beta = await create_organization(here.store, "Beta", ACTOR)
     theirs = NewPerson("ada@example.com", "Ada", beta.id, "viewer", by_owner=True)
     assert (await add_person(here.store, here.views, theirs, ACTOR)).is_new

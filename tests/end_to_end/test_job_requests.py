@@ -138,7 +138,7 @@ async def test_requests_are_what_the_provider_received(http, served):
     assert (last["number"], last["count"], last["lost"]) == (len(asked), len(asked), "")
     for wrong in (0, len(asked) + 1, "x"):
         async with http.get(request_url(service, job), params={"number": wrong}, headers=service.admin) as response:
-            assert response.status == 400
+            assert response.status == 404
     async with http.get(request_url(service, job), headers=service.assistant) as response:
         assert response.status == 403
 

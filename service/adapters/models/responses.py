@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from service.adapters.models.failures import failure_in_stream
 from service.adapters.models.fields import (
-    UnreadableError,
     count_of,
     index_of,
     json_of,
@@ -29,10 +28,8 @@ from service.adapters.models.fields import (
     object_of,
     text_of,
 )
-from service.adapters.models.lines import Lines, Payloads, broken
-from service.adapters.models.memory import MemoryCollector
-from service.adapters.models.streams import PAUSE, Ending, Tokens, ended_early, ending_of
-from service.adapters.models.tool_calls import MAX_CALLS, ToolCalls
+from service.adapters.models.streams import PAUSE, PayloadReader, Tokens
+from service.adapters.models.tool_calls import MAX_CALLS
 
 REASONING_ITEMS = "reasoning_items"
 """litellm's name, in a message, for the thoughts that go back."""
@@ -54,14 +51,11 @@ class _Delta(Struct, gc=False):
 _delta = msgspec.json.Decoder(_Delta)
 
 
-class ResponsesReader:
+class ResponsesReader(PayloadReader):
     """The stream of ``POST …/responses``."""
 
     def __init__(self) -> None:
-        self._lines = Lines()
-        self._payloads = Payloads()
-        self._tool_calls = ToolCalls()
-        self._memory = MemoryCollector()
+        super().__init__()
         self._places: dict[str, int] = {}
         """Numbers of items whose events have no index, by their ids."""
         self._begun: set[int] = set()
@@ -72,18 +66,7 @@ class ResponsesReader:
         """Whether texts come in pieces: then what is whole has been read."""
         self._read_texts: set[tuple[int, int]] = set()
         """Texts that came whole, by the indexes of their item and part."""
-        self._has_come = self._refused = self._done = False
         self._thought_characters = 0
-        self._said = ""
-        """The status or reason that ended the response."""
-        self._tokens: Tokens | None = None
-        self._model = ""
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        return self._read_payloads(self._lines.feed(data))
-
-    def finish(self) -> Iterator[str]:
-        return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
         for payload in payloads:
@@ -102,16 +85,9 @@ class ResponsesReader:
                         event.type, self._place(event.item_id or "") if index is None else index, event.delta
                     )
 
-    def _read_otherwise(self, payload: bytes) -> Iterator[str]:
-        """Read a payload that is no delta in the documented form."""
+    def _read_document(self, document: dict[str, Any]) -> Iterator[str]:
+        yield from self._read(document)
         yield PAUSE
-        try:
-            for document in self._payloads.documents(payload):
-                yield from self._read(document)
-                yield PAUSE
-        except UnreadableError:
-            if not self.is_whole:
-                raise broken("sent an event that is not one") from None
 
     def _read_delta(self, kind: str, at: int | None, delta: str) -> str:
         if kind in _TEXTS:
@@ -241,29 +217,9 @@ class ResponsesReader:
             self._said = reason or status if status == "incomplete" else status
 
     @property
-    def held_bytes(self) -> int:
-        return self._lines.held_bytes + self._payloads.held_bytes
-
-    @property
-    def call_characters(self) -> int:
-        return self._tool_calls.characters
-
-    @property
     def hidden_characters(self) -> int:
         return self._tool_calls.written + self._thought_characters
 
     @property
-    def is_whole(self) -> bool:
-        return bool(self._said) or self._done
-
-    @property
     def is_done(self) -> bool:
         return self.is_whole
-
-    def tokens(self) -> Tokens | None:
-        return self._tokens
-
-    def ending(self) -> Ending:
-        if not self.is_whole or not (self._said or self._has_come or self._memory):
-            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
-        return ending_of(self._said, self._tool_calls, self._memory, self._tokens, self._model, refused=self._refused)

@@ -314,30 +314,88 @@ def _usage_of(usage: dict[str, Any]) -> _ChatUsage | None:
     )
 
 
-class ChatCompletionsReader:
-    """The stream of ``POST …/chat/completions``."""
+class PayloadReader:
+    """What the readers of protocols whose events are JSON have in common: each reads the payloads."""
+
+    unit = "an event"
+    """A payload, for people."""
 
     def __init__(self) -> None:
         self._lines = Lines()
         self._payloads = Payloads()
-        self._repeated = Repeated()
         self._tool_calls = ToolCalls()
-        self._finish_reason = ""
-        self._refused = False
+        self._memory = MemoryCollector()
+        self._said = ""
+        """The provider's word for the end of the reply."""
         self._done = False
+        """Whether the stream has said that nothing follows."""
         self._has_come = False
         """Whether anything of a reply has come."""
-        self._choice: int | None = None
-        """The index of the choice that is read; a server that makes several was not asked to."""
+        self._refused = False
         self._tokens: Tokens | None = None
         self._model = ""
-        self._memory = MemoryCollector()
 
     def feed(self, data: bytes) -> Iterator[str]:
         return self._read_payloads(self._lines.feed(data))
 
     def finish(self) -> Iterator[str]:
         return self._read_payloads(self._lines.finish())
+
+    def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
+        raise NotImplementedError
+
+    def _read_otherwise(self, payload: bytes) -> Iterator[str]:
+        """Read a payload that is not in the documented form."""
+        yield PAUSE
+        try:
+            for document in self._payloads.documents(payload):
+                yield from self._read_document(document)
+        except UnreadableError:
+            if not self.is_whole:
+                raise broken(f"sent {self.unit} that is not one") from None
+
+    def _read_document(self, document: dict[str, Any]) -> Iterator[str]:
+        raise NotImplementedError
+
+    @property
+    def held_bytes(self) -> int:
+        return self._lines.held_bytes + self._payloads.held_bytes
+
+    @property
+    def call_characters(self) -> int:
+        return self._tool_calls.characters
+
+    @property
+    def hidden_characters(self) -> int:
+        return self._tool_calls.written + self._memory.written
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self._said) or self._done
+
+    @property
+    def is_done(self) -> bool:
+        return self._done
+
+    def tokens(self) -> Tokens | None:
+        return self._tokens
+
+    def ending(self) -> Ending:
+        if not self.is_whole or not (self._said or self._has_come or self._memory):
+            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
+        return ending_of(self._said, self._tool_calls, self._memory, self.tokens(), self._model, refused=self._refused)
+
+
+class ChatCompletionsReader(PayloadReader):
+    """The stream of ``POST …/chat/completions``."""
+
+    unit = "a chunk"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._repeated = Repeated()
+        self._choice: int | None = None
+        """The index of the choice that is read; a server that makes several was not asked to."""
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
         repeated, begun = self._repeated, self._payloads.begun
@@ -373,16 +431,9 @@ class ChatCompletionsReader:
             else:
                 yield from self._read_otherwise(payload)
 
-    def _read_otherwise(self, payload: bytes) -> Iterator[str]:
-        """Read a payload that is not in the documented form."""
+    def _read_document(self, document: dict[str, Any]) -> Iterator[str]:
+        yield from self._read(_chunk_of(document))
         yield PAUSE
-        try:
-            for document in self._payloads.documents(payload):
-                yield from self._read(_chunk_of(document))
-                yield PAUSE
-        except UnreadableError:
-            if not self.is_whole:
-                raise broken("sent a chunk that is not one") from None
 
     def _text_of(self, payload: bytes) -> str:
         return self._only_text(_chat_chunk.decode(payload))
@@ -422,7 +473,7 @@ class ChatCompletionsReader:
             if choice.text:
                 self._has_come = True
                 yield choice.text
-            self._finish_reason = choice.finish_reason or self._finish_reason
+            self._said = choice.finish_reason or self._said
 
     def _use(self, usage: _ChatUsage | None) -> None:
         """Later counts replace earlier ones: they are cumulative."""
@@ -457,36 +508,6 @@ class ChatCompletionsReader:
             for name in CARRIED:
                 if value := getattr(delta, name):
                     self._memory.add(name, value)
-
-    @property
-    def held_bytes(self) -> int:
-        return self._lines.held_bytes + self._payloads.held_bytes
-
-    @property
-    def call_characters(self) -> int:
-        return self._tool_calls.characters
-
-    @property
-    def hidden_characters(self) -> int:
-        return self._tool_calls.written + self._memory.written
-
-    @property
-    def is_whole(self) -> bool:
-        return bool(self._finish_reason) or self._done
-
-    @property
-    def is_done(self) -> bool:
-        return self._done
-
-    def tokens(self) -> Tokens | None:
-        return self._tokens
-
-    def ending(self) -> Ending:
-        if not self.is_whole or not (self._finish_reason or self._has_come or self._memory):
-            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
-        return ending_of(
-            self._finish_reason, self._tool_calls, self._memory, self._tokens, self._model, refused=self._refused
-        )
 
 
 def ending_of(
@@ -602,26 +623,13 @@ def _text_of_event(payload: bytes) -> str:
 _NO_TEXT = ("input_json_delta", "thinking_delta", "signature_delta")
 
 
-class MessagesReader:
+class MessagesReader(PayloadReader):
     """The stream of ``POST …/messages``."""
 
     def __init__(self) -> None:
-        self._lines = Lines()
-        self._payloads = Payloads()
+        super().__init__()
         self._repeated = Repeated()
-        self._tool_calls = ToolCalls()
-        self._stop_reason = ""
-        self._stopped = False
-        self._has_come = False
         self._usage = _MessageUsage()
-        self._model = ""
-        self._memory = MemoryCollector()
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        return self._read_payloads(self._lines.feed(data))
-
-    def finish(self) -> Iterator[str]:
-        return self._read_payloads(self._lines.finish())
 
     def _read_payloads(self, payloads: list[bytes]) -> Iterator[str]:
         repeated, begun = self._repeated, self._payloads.begun
@@ -639,7 +647,7 @@ class MessagesReader:
                     yield text
                     continue
             elif payload == b"[DONE]":
-                self._stopped = True
+                self._done = True
                 continue
             try:
                 event = _message_event.decode(payload)
@@ -654,18 +662,11 @@ class MessagesReader:
                     repeated.learn(payload, TEXT, _text_of_event)
                 yield text
 
-    def _read_otherwise(self, payload: bytes) -> Iterator[str]:
-        """Read a payload that is not in the documented form, or a whole reply."""
-        yield PAUSE
-        try:
-            for document in self._payloads.documents(payload):
-                if document.get("type") == "message" and isinstance(document.get("content"), list):
-                    yield from self._read_whole(document)
-                else:
-                    yield self._read(_event_of(document))
-        except UnreadableError:
-            if not self.is_whole:
-                raise broken("sent an event that is not one") from None
+    def _read_document(self, document: dict[str, Any]) -> Iterator[str]:
+        if document.get("type") == "message" and isinstance(document.get("content"), list):
+            yield from self._read_whole(document)
+        else:
+            yield self._read(_event_of(document))
 
     def _read_whole(self, message: dict[str, Any]) -> Iterator[str]:
         for index, block in enumerate(message["content"]):
@@ -673,8 +674,8 @@ class MessagesReader:
             yield self._read(event)
         self._model = self._model or name_of(message.get("model"))
         self._use(_message_usage_of(object_of(message.get("usage"))))
-        self._stop_reason = name_of(message.get("stop_reason")) or self._stop_reason
-        self._stopped = True
+        self._said = name_of(message.get("stop_reason")) or self._said
+        self._done = True
 
     def _read(self, event: _MessageEvent) -> str:
         match event:
@@ -702,10 +703,10 @@ class MessagesReader:
                 self._model = message.model or ""
                 self._use(message.usage)
             case _MessageEvent(type="message_delta", delta=delta):
-                self._stop_reason = (delta.stop_reason if delta is not UNSET else "") or self._stop_reason
+                self._said = (delta.stop_reason if delta is not UNSET else "") or self._said
                 self._use(event.usage)
             case _MessageEvent(type="message_stop"):
-                self._stopped = True
+                self._done = True
             case _MessageEvent(type="error") if not self.is_whole:
                 raise failure_in_stream(event.error)
             case _:
@@ -721,34 +722,9 @@ class MessagesReader:
             if count is not None:
                 setattr(self._usage, field, max(0, count))
 
-    @property
-    def held_bytes(self) -> int:
-        return self._lines.held_bytes + self._payloads.held_bytes
-
-    @property
-    def call_characters(self) -> int:
-        return self._tool_calls.characters
-
-    @property
-    def hidden_characters(self) -> int:
-        return self._tool_calls.written + self._memory.written
-
-    @property
-    def is_whole(self) -> bool:
-        return self._stopped or bool(self._stop_reason)
-
-    @property
-    def is_done(self) -> bool:
-        return self._stopped
-
     def tokens(self) -> Tokens | None:
         usage = self._usage
         if usage.input_tokens is None:
             return None
         read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
         return Tokens(usage.input_tokens + read + written, usage.output_tokens or 0, read, written)
-
-    def ending(self) -> Ending:
-        if not self.is_whole or not (self._stop_reason or self._has_come or self._memory):
-            raise ended_early(has_come=self._has_come or bool(self._model) or bool(self._memory))
-        return ending_of(self._stop_reason, self._tool_calls, self._memory, self.tokens(), self._model)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from service.domain.errors import Conflict
+from service.runtime.durable import sync_folder
 
 MAX_BYTES = 1_000
 MAX_NAME_BYTES = 255 - len("..unfinished")
@@ -30,7 +31,7 @@ def keep_unfinished(file: Path, secret: str) -> None:
         out.write(f"{secret}\n")
         out.flush()
         os.fsync(descriptor)
-    _sync_folder(file)
+    sync_folder(file.parent)
 
 
 def unfinished(file: Path) -> str | None:
@@ -48,16 +49,8 @@ def finish(file: Path) -> None:
     if is_there(file):
         raise Conflict(f"{file} exists already. Move it away, and apply again: the secret is in {_beside(file)}.")
     _beside(file).rename(file)
-    _sync_folder(file)
+    sync_folder(file.parent)
 
 
 def _beside(file: Path) -> Path:
     return file.with_name(f".{file.name}.unfinished")
-
-
-def _sync_folder(file: Path) -> None:
-    descriptor = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -20,10 +20,11 @@ from service.adapters.git.import_repository import import_repository
 from service.adapters.git.listings import Listings
 from service.adapters.git.objects import MAX_BLOB_BYTES
 from service.adapters.git.remote.remotes import Remote
-from service.adapters.git.repositories import STALE_SECONDS, branch_commit, commit_of, locked, opened
+from service.adapters.git.repositories import STALE_SECONDS, branch_commit, commit_of, opened
 from service.adapters.hosted.code_host import HostedCodeHost
 from service.domain.errors import Damaged, Forbidden, Invalid, NotFound, Unavailable
 from service.ports.docs_source import Source
+from service.runtime.file_locks import locked
 from tests.contracts.docs_source import AT, AUTHOR, FILES, DocsSourceContract, commit
 from tests.fakes.docs_source import FakeDocsSource
 

@@ -38,15 +38,7 @@ from service.adapters.git.opened_folder import Folders, others_folder
 from service.adapters.git.remote import transport as git_transport
 from service.adapters.git.remote.context_fetch import HISTORY, fetch_context, named_commit, require_ref
 from service.adapters.git.remote.remotes import Remote, remote_of, with_token
-from service.adapters.git.repositories import (
-    commit_of,
-    create,
-    damaged,
-    forget_killed_work,
-    locked,
-    only_if_free,
-    opened,
-)
+from service.adapters.git.repositories import commit_of, create, damaged, forget_killed_work, opened
 from service.domain.errors import Damaged, Invalid, NotFound, ServiceError, Unavailable
 from service.domain.projects.hosts import host_kind
 from service.ports.docs_source import (
@@ -60,6 +52,7 @@ from service.ports.docs_source import (
     TreeFile,
     WrittenCommit,
 )
+from service.runtime.file_locks import lock_of, locked, only_if_free
 from service.runtime.hosted_place import HostedPlace
 from service.runtime.processes import run_in_child
 from service.runtime.uploads import upload_folder
@@ -516,7 +509,7 @@ def _remove_clones(folder: Path, beginning: str, kept: Container[str]) -> None:
 
 
 def _remove_clone(clone: Path) -> None:
-    with locked(clone.parent / f".{clone.name}.lock"):
+    with locked(lock_of(clone)):
         shutil.rmtree(clone, ignore_errors=True)
 
 
@@ -550,14 +543,14 @@ def _borrow_from(clone: Path, borrowed: Sequence[Path]) -> None:
 
 def clear_clone(clone: Path) -> None:
     """Remove what a killed process left in a clone, unless another process works in it."""
-    with only_if_free(clone.parent / f".{clone.name}.lock") as is_free:
+    with only_if_free(lock_of(clone)) as is_free:
         if is_free:
             forget_killed_work(clone)
 
 
 def _locking(function: Callable[..., T], clone: Path, *args: object) -> T:
     """Call the function with the clone's lock held. Leftovers of a killed holder are removed."""
-    with locked(clone.parent / f".{clone.name}.lock"):
+    with locked(lock_of(clone)):
         forget_killed_work(clone)
         return function(clone, *args)
 

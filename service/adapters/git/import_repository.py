@@ -11,8 +11,9 @@ from service.adapters.git.folder import AUTHOR, import_folder
 from service.adapters.git.opened_folder import git_folder, open_folder
 from service.adapters.git.remote import transport as git_transport
 from service.adapters.git.remote.remotes import Remote
-from service.adapters.git.repositories import FETCHED, HEADS, commit_of, create, forget_unfinished, locked, opened
+from service.adapters.git.repositories import FETCHED, HEADS, commit_of, create, forget_unfinished, opened
 from service.domain.errors import Invalid
+from service.runtime.file_locks import lock_of, locked
 
 FOLDER_BRANCH = "main"
 """The branch to which the files of a plain folder are committed when none is named."""
@@ -29,7 +30,7 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
 
     A shallow repository has no history to serve to others: its files become one commit, as a folder's do.
     """
-    with locked(hosted.parent / f".{hosted.name}.lock"):
+    with locked(lock_of(hosted)):
         forget_unfinished(hosted)
         if hosted.is_dir():
             return
@@ -47,7 +48,7 @@ def import_repository(hosted: Path, remote: Remote, ref: str) -> None:
 def forget_repository(hosted: Path) -> None:
     """Remove the repository, and what a killed import of it left."""
     if hosted.parent.is_dir():
-        with locked(hosted.parent / f".{hosted.name}.lock"):
+        with locked(lock_of(hosted)):
             forget_unfinished(hosted)
             shutil.rmtree(hosted, ignore_errors=True)
 

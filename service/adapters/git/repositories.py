@@ -7,7 +7,6 @@ get their names, the folders with these names before a ref names an object, the 
 folder before the caller goes on to record an event. Each folder is flushed once for all that was added to it.
 """
 
-import fcntl
 import itertools
 import os
 import shutil
@@ -30,6 +29,7 @@ from dulwich.refs import SYMREF, DiskRefsContainer, Ref
 from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
 
 from service.domain.errors import Conflict, Damaged, Invalid, NotFound, Unavailable, needs_room
+from service.runtime.durable import sync_all, sync_folder
 
 HEADS = b"refs/heads/"
 FETCHED = b"refs/remotes/origin/"
@@ -404,33 +404,6 @@ def _time_there(folder: Path) -> float:
         Path(name).unlink(missing_ok=True)
 
 
-@contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """One holder at a time, across threads and processes; the kernel frees it when its holder dies."""
-    with needs_room():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def only_if_free(file: Path) -> Iterator[bool]:
-    """Lock the file without waiting; yield whether it was free."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        yield False
-    else:
-        yield True
-    finally:
-        os.close(descriptor)
-
-
 def commit_of(repository: Repo, commit: str) -> Commit:
     """Raises NotFound, also for an id that names something else."""
     with suppress(KeyError, ValueError):
@@ -466,24 +439,3 @@ def branch_commit(repository: Repo, branch: str) -> ObjectID | None:
         return repository.refs[Ref(HEADS + branch.encode())]
     except (KeyError, RefFormatError):
         return None
-
-
-def sync_all(top: Path) -> None:
-    """Flush every file of a folder, and every folder in it, itself last. Raises OSError."""
-    for folder, _, files in os.walk(top, topdown=False):
-        for name in files:
-            _sync(Path(folder, name), os.O_RDONLY | os.O_NOFOLLOW)
-        sync_folder(Path(folder))
-
-
-def sync_folder(folder: Path) -> None:
-    """Make durable which files a folder has, and under which names. Raises OSError."""
-    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -29,12 +29,12 @@ from service.adapters.git.repositories import (
     branch_commit,
     children_first,
     commit_of,
-    locked,
     move_ref,
     opened,
 )
 from service.adapters.git.tree_merge import Unmergeable, merged_tree
 from service.domain.errors import Conflict, Invalid, Unavailable
+from service.runtime.file_locks import lock_of, locked
 
 TAKEN_IN = b"refs/docsmith/taken-in"
 STATE_FILE = Path("docsmith", "taken-in")
@@ -49,7 +49,7 @@ def refresh(hosted: Path, remote: Remote, ref: str) -> bool:
     Raise Conflict (``diverged``) when a file changed there and here: nothing is imported.
     """
     is_plain = is_folder(remote)
-    with locked(hosted.parent / f".{hosted.name}.lock"), opened(hosted, durable=True) as repository:
+    with locked(lock_of(hosted)), opened(hosted, durable=True) as repository:
         ours = branch_commit(repository, ref)
         if ours is None:
             raise Invalid(f"The hosted repository has no branch {ref!r}.", code="no_such_branch")

@@ -22,11 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from service.adapters.git.repositories import (
-    forget_killed_work,
-    forget_old_work,
-    only_if_free,
-)
+from service.adapters.git.repositories import forget_killed_work, forget_old_work
 from service.adapters.hosted.pulls import (
     Pull,
     PullRequestText,
@@ -51,6 +47,7 @@ from service.ports.code_host import (
     PullRequestTexts,
 )
 from service.ports.docs_source import Source
+from service.runtime.file_locks import only_if_free
 from service.runtime.hosted_place import HostedPlace
 from service.runtime.processes import run_in_child
 

@@ -17,16 +17,7 @@ from msgspec import Struct
 
 from service.adapters.git.history import History
 from service.adapters.git.objects import Entry, Objects
-from service.adapters.git.repositories import (
-    HEADS,
-    BareRepository,
-    branch_commit,
-    commit_of,
-    locked,
-    move_ref,
-    opened,
-    sync_folder,
-)
+from service.adapters.git.repositories import HEADS, BareRepository, branch_commit, commit_of, move_ref, opened
 from service.adapters.git.tree_merge import Unmergeable, is_mergeable, merged_tree
 from service.adapters.hosted.diff import Diff
 from service.adapters.hosted.line_merges import LineMerges
@@ -38,6 +29,8 @@ from service.ports.code_host import (
     PullRequestPage,
     PullRequestState,
 )
+from service.runtime.durable import sync_folder
+from service.runtime.file_locks import locked
 
 TOKEN_BYTES = 24
 MAX_COMMITS_SHOWN = 250

@@ -3,21 +3,19 @@ that is in use. The log stays as it is, so the repository may be older than what
 """
 
 import asyncio
-import fcntl
-import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from eventstore.sqlite.files import sync_folder
 from service.cli.operate.archives import FORMAT, NotSound, check
 from service.cli.operate.copying import files_in
 from service.cli.output import DONE, VERIFICATION_FAILED, Output
 from service.cli.parsing import DEFAULT_DATA, Options
 from service.domain.errors import Conflict, Invalid, NotFound
 from service.runtime.data_folder import require_data_folder
+from service.runtime.durable import sync_all, sync_folder
+from service.runtime.file_locks import lock_of, locked
 from service.runtime.hosted_place import HOSTED, HostedPlace
 from service.runtime.scratch import RESTORE, scratch_folder
 from service.runtime.settings.settings import Settings
@@ -76,7 +74,7 @@ def _restored(options: Options, hosted: Path, work: Path, find_damages: FindDama
         (found / name).mkdir(exist_ok=True)  # a backup has files alone
     if (damage := find_damages([found]).get(found.name)) is not None:
         raise NotSound(f"{options.file}: {hosted.name} in it is damaged: {damage}. Try an older backup.")
-    with _alone(hosted):
+    with locked(lock_of(hosted)):
         if hosted.is_dir() and not find_damages([hosted]):
             raise Conflict(
                 f"{hosted} is sound, and what was merged there since the backup would be lost. Nothing was restored."
@@ -86,24 +84,9 @@ def _restored(options: Options, hosted: Path, work: Path, find_damages: FindDama
         if hosted.exists():
             kept = hosted.with_name(f"{hosted.name}.damaged-{now():%Y%m%dT%H%M%SZ}")
         if not options.dry_run:
-            for folder, _, files in os.walk(found, topdown=False):
-                for name in files:
-                    with Path(folder, name).open("rb") as written:
-                        os.fsync(written.fileno())
-                sync_folder(Path(folder))
+            sync_all(found)
             if kept is not None:
                 hosted.rename(kept)
             found.rename(hosted)
             sync_folder(hosted.parent)
     return made_at, kept
-
-
-@contextmanager
-def _alone(hosted: Path) -> Iterator[None]:
-    """Hold the lock under which the service imports into the repository."""
-    descriptor = os.open(hosted.parent / f".{hosted.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -15,7 +15,7 @@ from service.agent.prompts import PROMPTS as AGENT
 from service.agent.tools.arguments import descriptions
 from service.assistant.finding.model_tools import tools
 from service.assistant.prompts import PROMPTS as ASSISTANT
-from service.ports.probe_prompts import PROMPTS as PROBE
+from service.ports.model_probe import PROMPTS as PROBE
 from service.ports.prompts import Prompts
 from service.queries.readers.prompts import PROMPTS as GAPS
 

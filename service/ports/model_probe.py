@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from service.domain.errors import ServiceError
 from service.domain.model import ToolCall, Usage, decoded_arguments
+from service.ports import probe_prompts
 from service.ports.model import (
     CONTEXT_WINDOW_EXCEEDED,
     AssistantMessage,
@@ -27,7 +28,9 @@ from service.ports.model import (
     UserMessage,
     open_reply,
 )
-from service.ports.probe_prompts import PROMPTS
+from service.ports.prompts import Prompts
+
+PROMPTS = Prompts(probe_prompts.__name__)
 
 Ability = Literal["word", "stream", "tool_call", "two_calls", "roles", "long_prompt"]
 ABILITIES: tuple[Ability, ...] = ("word", "stream", "tool_call", "two_calls", "roles", "long_prompt")

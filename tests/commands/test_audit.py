@@ -2,19 +2,11 @@
 
 import asyncio
 
-import pytest
-
-from eventstore import Metadata, SQLiteEventStore
+from eventstore import Metadata
 from service.commands.audit import record_page_read
 from service.streams import AUDIT, decoded
 
 ANN = Metadata(actor="person:ann")
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
-        yield store
 
 
 async def test_filter_of_a_page_read_is_kept_short(store):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventstore import Metadata, SQLiteEventStore, Views
+from eventstore import Metadata, Views
 from service.commands.access.credentials import add_passkey
 from service.commands.access.people import NewPerson, add_person, rename_person
 from service.commands.erasures import erase_subject
@@ -14,19 +14,6 @@ from service.queries.access.credentials import known_credentials
 from service.queries.access.people import PeopleDirectory, get_person, list_members
 
 METADATA = Metadata(actor="test")
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
-        yield store
-
-
-@pytest.fixture
-async def views(tmp_path, store):
-    views = await Views.open(tmp_path / "views.db", store, all_projections())
-    yield views
-    await views.close()
 
 
 async def test_erased_person_leaves_no_name_and_no_way_in(store, views, tmp_path):

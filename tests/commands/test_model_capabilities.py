@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from eventstore import SQLiteEventStore
 from service.commands.model_capabilities import KNOWN_SECONDS, LoggedCapabilities
 from service.streams import MODEL_CAPABILITIES
@@ -24,12 +22,6 @@ class Clock:
 
     def seconds(self):
         return self.passed.total_seconds()
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
-        yield store
 
 
 async def test_refusal_is_known_for_a_day_to_all_and_recorded_once(store):

@@ -5,34 +5,19 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from eventstore import Metadata, SQLiteEventStore, Views
+from eventstore import Metadata
 from service.commands.organizations import create_organization
 from service.commands.projects import change_project, create_project
 from service.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from service.domain.projects.contexts import ContextRepository
 from service.domain.projects.decider import ChangeProject
 from service.domain.projects.settings import ProjectSettings
-from service.projections import all_projections
 from service.queries.projects import get_project
 from service.runtime.system import now
 from tests.fakes.code_host import FakeCodeHost
 from tests.fakes.docs_source import FakeDocsSource
 
 METADATA = Metadata(actor="test")
-
-
-@pytest.fixture
-async def store(tmp_path):
-    store = await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db")
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-async def views(tmp_path, store):
-    views = await Views.open(tmp_path / "views.db", store, all_projections())
-    yield views
-    await views.close()
 
 
 @pytest.fixture

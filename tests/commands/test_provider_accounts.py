@@ -2,30 +2,16 @@
 
 import pytest
 
-from eventstore import Metadata, SQLiteEventStore, Views
+from eventstore import Metadata
 from service.commands.access.credentials import Admits, person_of_account
 from service.commands.access.people import NewPerson, add_person, make_link, sign_in
 from service.commands.organizations import create_organization
 from service.domain.errors import Forbidden
 from service.ports.sign_in import Account
-from service.projections import all_projections
 from service.queries.access.people import PeopleDirectory, get_person
 
 METADATA = Metadata(actor="cli:test")
 ADA = Account("https://login.example", "1", "Ada@Corp.example", "Ada")
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
-        yield store
-
-
-@pytest.fixture
-async def views(tmp_path, store):
-    views = await Views.open(tmp_path / "views.db", store, all_projections())
-    yield views
-    await views.close()
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 import asyncio
 
-import pytest
-
-from eventstore import Metadata, SQLiteEventStore, Views
+from eventstore import Metadata, Views
 from service.commands.webhooks import MAX_WEBHOOKS, NewWebhook, create_webhook
 from service.domain.errors import Conflict
 from service.projections import all_projections
@@ -12,12 +10,6 @@ from service.queries.webhooks import webhooks_of
 
 METADATA = Metadata(actor="test")
 NEW = NewWebhook("acme", None, ("job.completed",), "https://hooks.example/docs", allow_private=False)
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await SQLiteEventStore.open(tmp_path / "events.db", vault_path=tmp_path / "keys.db") as store:
-        yield store
 
 
 async def test_those_created_at_once_are_counted_too(tmp_path, store):

@@ -315,7 +315,7 @@ def _usage_of(usage: dict[str, Any]) -> _ChatUsage | None:
 
 
 class PayloadReader:
-    """What the readers of protocols whose events are JSON have in common: each reads the payloads."""
+    """The common parts of readers of protocols whose events are JSON; each reads the payloads in its own way."""
 
     unit = "an event"
     """A payload, for people."""

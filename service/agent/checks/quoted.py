@@ -16,6 +16,8 @@ IN_A_ROW, LEAST_IN_A_ROW = 3, 40
 """Lines, and characters of all of them together: three braces are copied from no one."""
 MAX_LINES = 20_000
 MAX_REPORTED = 20
+_Line = tuple[str, str, int]
+"""Its words, its file and its number there."""
 _BEFORE, _BEHIND = " \t\r>*+#`|-", " \t\r`|"
 """Markdown around a line that is quoted."""
 
@@ -30,10 +32,11 @@ def check(changed: Sequence[Changed], said: Mapping[str, str], private: Private)
     lines = list(_lines(private.passages))[:MAX_LINES]
     known = "\n".join(_plain(line) for text in private.public for line in text.split("\n"))
     known += "".join(f"\n{_plain(line)}" for file in changed for line in (file.before or "").split("\n"))
+    rows = _rows(lines)
     found: list[Problem] = []
     targets = [(file.path, file.after, True) for file in changed if file.after is not None]
     for path, text, is_file in [*targets, *((name, text, False) for name, text in said.items())]:
-        for line, source, number in _repeated([_plain(one) for one in text.split("\n")], lines, known):
+        for line, source, number in _repeated([_plain(one) for one in text.split("\n")], lines, rows, known):
             what = "This line is" if is_file else f"In the {path}, this is"
             message = (
                 f"{what} line {number} of {source}, word for word, and that repository is not public. Say it in your"
@@ -45,7 +48,7 @@ def check(changed: Sequence[Changed], said: Mapping[str, str], private: Private)
     return found
 
 
-def _lines(passages: Sequence[Passage]) -> Iterator[tuple[str, str, int]]:
+def _lines(passages: Sequence[Passage]) -> Iterator[_Line]:
     """Yield the lines that say something, each with its file and number."""
     for passage in passages:
         for number, line in enumerate(passage.lines, passage.first_line):
@@ -53,24 +56,28 @@ def _lines(passages: Sequence[Passage]) -> Iterator[tuple[str, str, int]]:
                 yield plain, passage.path, number
 
 
+def _rows(private: Sequence[_Line]) -> Mapping[tuple[str, ...], _Line]:
+    """Return the first line of each ``IN_A_ROW`` of one file, by their words."""
+    return {
+        tuple(one[0] for one in private[at : at + IN_A_ROW]): private[at]
+        for at in range(len(private) - IN_A_ROW + 1)
+        if len({one[1] for one in private[at : at + IN_A_ROW]}) == 1
+    }
+
+
 def _repeated(
-    text: Sequence[str], private: Sequence[tuple[str, str, int]], known: str
+    text: Sequence[str], private: Sequence[_Line], rows: Mapping[tuple[str, ...], _Line], known: str
 ) -> Iterator[tuple[int, str, int]]:
     """Yield the line of each repeated one, its file and its number there."""
     joined, seen = " ".join(text), set[tuple[str, int]]()
     starts = [0, *accumulate(len(one) + 1 for one in text)]
     words = set(WORD.findall(joined))
     for line, source, number in private:
-        if len(line) <= LONG_LINE or (source, number) in seen or line in known:
+        if len(line) <= LONG_LINE or (source, number) in seen or not words.issuperset(WORD.findall(line)):
             continue
-        if words.issuperset(WORD.findall(line)) and (at := joined.find(line)) >= 0:
+        if (at := joined.find(line)) >= 0 and line not in known:  # what is known is long, and few lines come so far
             seen.add((source, number))
             yield bisect_right(starts, at), source, number
-    rows = {
-        tuple(one[0] for one in private[at : at + IN_A_ROW]): private[at]
-        for at in range(len(private) - IN_A_ROW + 1)
-        if len({one[1] for one in private[at : at + IN_A_ROW]}) == 1
-    }
     numbered = [(number, line) for number, line in enumerate(text, 1) if line]
     for at in range(len(numbered) - IN_A_ROW + 1):
         row = tuple(line for _, line in numbered[at : at + IN_A_ROW])
